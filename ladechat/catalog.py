@@ -1,7 +1,7 @@
-"""The decoders there are, as plain data: what they are called and what can be set.
+"""The catalog of decoders, as plain data: their names and parameters.
 
-Options, sliders, palette, benchmarks and pages read it, and an engine announces it in `ready`; the engine binds each
-name to its drafters in `ladechat.registry`. So a new decoder is an entry here, an entry there, and a drafter.
+Options, sliders, palette, benchmarks and documentation read it, and the engine announces it in `ready`; the engine
+binds each name to its drafters in `ladechat.registry`. So a new decoder is an entry in each, and a drafter.
 """
 
 from collections.abc import Mapping
@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from ladechat.protocol import DecoderInfo, Parameter, Value
 
 BUNDLED = "demo"
-"""What the model is called that comes with ladechat."""
+"""The name of the model that comes with ladechat."""
 
 DECODERS: dict[str, DecoderInfo] = {}
-"""By name, in the order in which they are offered."""
+"""All decoders by name, in display order."""
 
 
 def register(info: DecoderInfo) -> DecoderInfo:
     """Add a decoder to the catalog.
 
     Raises:
-        ValueError: there is one of that name already.
+        ValueError: the name is taken.
     """
     if info.name in DECODERS:
         raise ValueError(f"There is a decoder {info.name!r} already.")
@@ -28,7 +28,7 @@ def register(info: DecoderInfo) -> DecoderInfo:
 
 
 def parameters() -> dict[str, Parameter]:
-    """Everything that can be set about any decoder, by its name; of one that several have, the first one's."""
+    """Return the parameters of all decoders by name; of a name that several have, the first decoder's parameter."""
     found: dict[str, Parameter] = {}
     for info in DECODERS.values():
         for parameter in info.parameters:
@@ -37,19 +37,19 @@ def parameters() -> dict[str, Parameter]:
 
 
 def first_decoder(model: str) -> DecoderInfo:
-    """The decoder of a model for which none is chosen: the bundled one is there to show lookahead decoding, any other
-    is decoded as fast as it can be.
+    """Return the default decoder of a model: the bundled model demonstrates lookahead decoding, any other is decoded
+    as fast as possible.
     """
     return DECODERS["lookahead" if model == BUNDLED else "auto"]
 
 
 def resolved(decoder: str, given: Mapping[str, Value]) -> dict[str, Value]:
-    """A value for each parameter of a decoder: the given one, or its default. Names it does not have are left out."""
+    """Return a value for each parameter of a decoder: the given one, or its default. Other names are ignored."""
     return {one.name: given.get(one.name, one.default) for one in DECODERS[decoder].parameters}
 
 
 def problem(parameter: Parameter, value: Value) -> str | None:
-    """Why a parameter cannot have this value, as the end of a sentence; None if it can."""
+    """Return why a parameter cannot have this value, as the end of a sentence; None if it can."""
     if isinstance(parameter.default, bool):
         return None if isinstance(value, bool) else f"has to be on or off, not {value}"
     if isinstance(value, bool) or not parameter.least <= value <= parameter.most:

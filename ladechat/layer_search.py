@@ -1,8 +1,8 @@
-"""Which layers to skip for drafting: searched for on the model and machine at hand, and kept for the next session.
+"""The search for the layers to skip in drafting, on the user's model and machine; the result is saved.
 
 The paper (Zhang et al. 2023, arXiv 2309.08168) searches for hours, by Bayesian optimisation. This is hill climbing
-within as many seconds as the user gives: beginning with the default set, or with the one that was found before, put a
-layer in or out if that makes decoding faster.
+within as many seconds as the user gives: from the default set, or the one found before, it adds or removes a layer if
+that makes decoding faster.
 """
 
 import random
@@ -20,18 +20,18 @@ from ladechat.tuning.saved import read_value, saved_file, write_value
 
 Clock = Callable[[], float]
 Over = Callable[[], bool]
-"""Whether a search has to end."""
+"""Returns whether a search has to end."""
 
 LEAST_GAIN = 1.02
-"""Less than this may be chance: a set has to be so much faster than the best so far."""
+"""The factor by which a set has to be faster than the best so far: less may be chance."""
 JUDGED_TOKENS = 64
-"""How many tokens are written with each set."""
+"""The number of tokens generated with each set."""
 JUDGED_QUESTION = "Explain in a few sentences why the sky is blue."
-"""What they answer, in the model's chat format."""
+"""The question that they answer, in the model's chat format."""
 
 
 class Found(NamedTuple):
-    """The best set of layers to skip, the tokens per second with it, and how many sets were tried."""
+    """The best set of layers to skip, its tokens per second, and the number of sets tried."""
 
     skipped: frozenset[int]
     rate: float
@@ -39,19 +39,19 @@ class Found(NamedTuple):
 
 
 def improved(runner: Runner, model: LayerSkippingModel, prompt: Sequence[int], file: Path, over: Over) -> Found:
-    """Search from the saved set on, or else from the default one; what is better is saved in its place.
+    """Search from the saved set, or else from the default one; save and return the best set.
 
     Args:
         runner: see `measured_rate`.
         model: see `measured_rate`.
         prompt: see `measured_rate`.
-        file: where the set is saved for later sessions.
-        over: see `search`; also asked between two steps.
+        file: the file in which the set is saved for later sessions.
+        over: see `search`; also called between two decoding steps.
     """
     kept = read_skipped(file, model.layers)
     start = default_skipped(model.layers) if kept is None else kept
     rate = measured_rate(runner, model, prompt, over)
-    rate(start)  # the first passes take longer than all others
+    rate(start)  # the first passes are slower than all others
     found = search(rate, model.layers, over, start)
     if found.skipped != start:
         write_skipped(file, found.skipped)
@@ -65,17 +65,17 @@ def search(
     start: frozenset[int],
     seed: int | None = None,
 ) -> Found:
-    """Climb from a set, a layer at a time, until no single layer makes it faster or the search has to end.
+    """Climb from a set, one layer at a time, until no single layer makes it faster or the search has to end.
 
-    A set that seems faster is measured once more, and so is the best so far. Apart from that no set is tried twice. No
-    new one is begun after the search has to end.
+    A set that seems faster is measured once more, and so is the best so far. Otherwise no set is tried twice. No new
+    one is started after the search has to end.
 
     Args:
-        rate: tokens per second with a set.
-        layers: of the model, at least one.
-        over: whether to end.
+        rate: returns the tokens per second with a set.
+        layers: the model's number of layers, at least one.
+        over: returns whether to end.
         start: the first set.
-        seed: of the order in which layers are tried; None: another order each time.
+        seed: the seed of the order in which layers are tried; None: another order each time.
     """
     dice = random.Random(seed)
     best, best_rate = start, rate(start)
@@ -90,7 +90,7 @@ def search(
                 return Found(best, best_rate, len(tried))
             tried.add(candidate)
             reached = rate(candidate)
-            if reached >= LEAST_GAIN * best_rate > 0:  # a busy machine may say so: both once more
+            if reached >= LEAST_GAIN * best_rate > 0:  # may be due to a busy machine: measure both once more
                 best_rate, reached = max(best_rate, rate(best)), min(reached, rate(candidate))
                 if reached >= LEAST_GAIN * best_rate:
                     best, best_rate, climbing = candidate, reached, True
@@ -103,13 +103,13 @@ def budget(
     stopped: Callable[[], bool] = lambda: False,
     clock: Clock = time.perf_counter,
 ) -> Over:
-    """A search ends when so many seconds are over, or somebody stops it; each time that it asks, progress is reported.
+    """Return a function that ends a search after some seconds, or when stopped; each call reports progress.
 
     Args:
-        seconds: from now on.
-        progress: called with the part of them that is over, 0 to 1.
-        stopped: whether somebody has.
-        clock: in seconds.
+        seconds: the time for the search, from now on.
+        progress: called with the fraction of it that has passed, 0 to 1.
+        stopped: returns whether the search was stopped.
+        clock: returns a time in seconds.
     """
     began = clock()
 
@@ -128,17 +128,17 @@ def measured_rate(
     over: Over = lambda: False,
     clock: Clock = time.perf_counter,
 ) -> Callable[[frozenset[int]], float]:
-    """What judges a set of layers: the tokens per second of the text that the model writes after a prompt.
+    """Return a function that measures a set of layers: the tokens per second of the text generated after a prompt.
 
-    It is the same text with each set, since drafts change no token. The prompt is read before the clock starts. Where
-    the search has to end before the text does, the rate is 0: it would be that of another text.
+    The text is the same with each set, since drafts change no token. The prompt is read before the clock starts. Where
+    the search has to end before the text is complete, the rate is 0: it would be that of another text.
 
     Args:
-        runner: the model; its cache is left with the text that was written last.
-        model: the same, drafting.
+        runner: the model's runner; its cache is left with the text generated last.
+        model: the same model, for drafting.
         prompt: token ids, at least one, with room for `JUDGED_TOKENS` in the context.
-        over: whether the search has to end; asked between two steps.
-        clock: in seconds.
+        over: returns whether the search has to end; called between two decoding steps.
+        clock: returns a time in seconds.
     """
 
     def rate(skipped: frozenset[int]) -> float:
@@ -156,12 +156,12 @@ def measured_rate(
 
 
 def skip_file(**about: object) -> Path:
-    """Where the skipped layers of a model are kept, as it runs here: see `ladechat.tuning.saved.saved_file`."""
+    """Return the file for a model's skipped layers on this machine: see `ladechat.tuning.saved.saved_file`."""
     return saved_file("skipped", **about)
 
 
 def read_skipped(file: Path, layers: int) -> frozenset[int] | None:
-    """Return the set that is saved for a model of so many layers; None if nothing usable is."""
+    """Return the set saved for a model of so many layers; None if there is none that can be used."""
 
     def usable(saved: Any) -> frozenset[int]:
         skipped = frozenset(saved["skipped"])
@@ -173,5 +173,5 @@ def read_skipped(file: Path, layers: int) -> frozenset[int] | None:
 
 
 def write_skipped(file: Path, skipped: frozenset[int]) -> None:
-    """Save a set. Where nothing can be written it is searched for again the next time."""
+    """Save a set. Where the file cannot be written, it is searched for again the next time."""
     write_value(file, {"skipped": sorted(skipped)})

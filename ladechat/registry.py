@@ -1,4 +1,4 @@
-"""The decoders there are: each name of `ladechat.catalog` bound to its drafters and policy."""
+"""The registry of decoders: binds each name of `ladechat.catalog` to its drafters and policy."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,28 +25,28 @@ from ladechat.tuning.costs import PassCosts
 
 
 class Trained(Protocol):
-    """What was trained for a model, as a drafter needs it."""
+    """Trained maps or heads, as drafters need them."""
 
     @property
     def maps(self) -> TransferMaps | MedusaHeads:
-        """On the model's device, in its type."""
+        """The maps or heads, on the model's device and in its type."""
         ...
 
     @property
     def chances(self) -> Sequence[Sequence[float]]:
-        """See `ladechat.decoder.drafters.heads.HeadsDrafter`."""
+        """The acceptance rates, see `ladechat.decoder.drafters.heads.HeadsDrafter`."""
         ...
 
 
 @dataclass
 class Shared:
-    """What the decoders of one model have in common, so that one goes on where another was.
+    """The state shared by the decoders of one model, so that one can continue where another stopped.
 
     Attributes:
-        costs: of its passes.
-        pool: of n-grams.
-        trained: what was trained for it, by the kind that the catalog says a decoder needs.
-        skipped: the layers that layer skipping leaves out of drafting; None is its default set.
+        costs: the costs of its passes.
+        pool: the n-gram pool.
+        trained: maps and heads trained for it, by the kind that a catalog entry needs.
+        skipped: the layers that layer skipping skips in drafting; None is its default set.
     """
 
     costs: PassCosts
@@ -56,34 +56,34 @@ class Shared:
 
 
 class Requirements(Protocol):
-    """What a decoder needs of a model, see `ladechat.protocol.DecoderInfo`."""
+    """A decoder's requirements of a model, see `ladechat.protocol.DecoderInfo`."""
 
     @property
     def tree_attention(self) -> bool:
-        """Whether its passes take several slots."""
+        """Whether passes have to take several slots."""
         ...
 
     @property
     def needs(self) -> str | None:
-        """The kind of what has to be trained for it."""
+        """The kind of maps or heads that have to be trained; None for none."""
         ...
 
     @property
     def least_layers(self) -> int:
-        """The fewest layers of a model that it can use, each run by itself; 0: it needs no layer by itself."""
+        """The fewest layers that the model must be able to run one by one; 0: it need not run any so."""
         ...
 
 
 def why_unusable(
     decoder: Requirements, runner: Runner, trained: Mapping[str, Trained], missing: Mapping[str, str]
 ) -> str | None:
-    """Why a model cannot be decoded so, in a sentence; None where it can.
+    """Return why a model cannot be used with a decoder, as a sentence; None where it can.
 
     Args:
-        decoder: what it needs.
-        runner: the model.
-        trained: what was trained for it, by kind.
-        missing: for other kinds why it was not, in a sentence.
+        decoder: the decoder's requirements.
+        runner: the model's runner.
+        trained: maps and heads trained for it, by kind.
+        missing: for other kinds the reason why there are none, as a sentence.
     """
     if decoder.tree_attention and not runner.capabilities.tree_attention:
         return runner.capabilities.single_token
@@ -100,7 +100,7 @@ DECODERS: dict[str, Make] = {}
 
 
 def register(name: str, make: Make) -> None:
-    """Bind a name of the catalog to what makes its decoder.
+    """Bind a name of the catalog to the function that makes its decoder.
 
     Raises:
         ValueError: it is bound already.
@@ -111,16 +111,16 @@ def register(name: str, make: Make) -> None:
 
 
 def make(name: str, runner: Runner, shared: Shared | None = None) -> Decoder:
-    """A decoder by its name, with the defaults of its parameters; `configure` sets others.
+    """Return the decoder of a name, with default parameters; `configure` sets others.
 
     Args:
-        name: one of the catalog's.
-        runner: the model.
-        shared: what it has in common with others; by default nothing is known at the start.
+        name: a name of the catalog.
+        runner: the model's runner.
+        shared: the state shared with other decoders; by default a new one.
 
     Raises:
-        KeyError: there is no such decoder, or what it needs was not trained.
-        ValueError: it runs layers one by one, which this model does not allow.
+        KeyError: there is no such decoder, or the maps or heads that it needs were not trained.
+        ValueError: it runs layers one by one, which this model does not support.
     """
     return DECODERS[name](runner, shared or Shared(PassCosts(runner)))
 
@@ -134,8 +134,8 @@ def lookahead(
     pool_prompt: bool = True,
     pool_accepted: bool = True,
 ) -> Decoder:
-    """Lookahead decoding (Fu et al. 2024, arXiv 2402.02057) at fixed W, N and G. Without a window, W 0, a pass only
-    verifies guesses.
+    """Return a decoder for lookahead decoding (Fu et al. 2024, arXiv 2402.02057) with fixed W, N and G. With W = 0,
+    without a window, a pass only verifies guesses.
 
     Raises:
         ValueError: W < 0, N < 2 or G < 0.
@@ -149,11 +149,13 @@ def lookahead(
 
 
 AUTO_WINDOW, AUTO_NGRAM, AUTO_GUESSES = 15, 5, 15
-"""W, N and G of `auto` where the window takes part; without it N and G of the pool alone."""
+"""W, N and G of `auto`; W only where it uses the window."""
 
 
 def _auto(runner: Runner, shared: Shared) -> Decoder:
-    """All drafters there are maps for or that need none; the window only where slots are nearly free."""
+    """Return a decoder with all drafters except those without trained maps; the window only where slots are nearly
+    free.
+    """
     shared.costs.refresh()
     drafters = [
         WindowDrafter(shared.pool, AUTO_WINDOW if shared.costs.slots_are_nearly_free else 0, AUTO_NGRAM),
@@ -177,14 +179,14 @@ def _medusa(trained: Trained, nodes: int = 16) -> MedusaDrafter:
 
 def _trained_drafters(shared: Shared) -> Iterator[Drafter]:
     if "transfer" in shared.trained:
-        # The policy chooses the slots that carry rows; those of drafts stand after a window of any size.
+        # No limit on carriers: the policy chooses them, and drafts come after a window of any size.
         yield _hidden_transfer(shared.trained["transfer"], MAX_DRAFTS, carriers=sys.maxsize)
     if "medusa" in shared.trained:
         yield _medusa(shared.trained["medusa"], MAX_DRAFTS)
 
 
 def _layer_skip(runner: Runner, shared: Shared) -> Decoder:
-    """Self-speculative decoding, "Draft & Verify" (Zhang et al. 2023, arXiv 2309.08168)."""
+    """Return a decoder for self-speculative decoding, "Draft & Verify" (Zhang et al. 2023, arXiv 2309.08168)."""
     if not isinstance(runner, LayerSkippingModel):
         raise ValueError(runner.capabilities.logits_only)
     return Decoder(runner, [LayerSkipDrafter(runner, shared.skipped)], name="Layer skipping")

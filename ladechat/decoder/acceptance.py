@@ -1,4 +1,4 @@
-"""Which drafted tokens the model confirms: Fu et al. 2024 (arXiv 2402.02057), section 3.2, over a tree of drafts."""
+"""Acceptance of drafted tokens: Fu et al. 2024 (arXiv 2402.02057), section 3.2, over a tree of drafts."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,11 +11,11 @@ from ladechat.decoder.verify_mask import SlotTree
 
 
 class Acceptance(NamedTuple):
-    """The result of a pass.
+    """The accepted slots and the emitted tokens of a pass.
 
     Attributes:
-        path: the accepted slots, from the child of slot 0 on.
-        tokens: their tokens and, unless the text ended inside a draft, the model's own next one.
+        path: the accepted slots, starting with the child of slot 0.
+        tokens: their tokens, then the model's own next token unless the text ended inside a draft.
     """
 
     path: tuple[int, ...]
@@ -23,10 +23,11 @@ class Acceptance(NamedTuple):
 
     @property
     def read_slots(self) -> tuple[int, ...]:
-        """The slot whose logits gave each token: that of the token before it. Exactly these are committed.
+        """For each emitted token, the slot whose logits gave it: the slot of the token before. These are committed.
 
-        An accepted slot stands at its final position and saw what plain decoding sees there: its keys fit as they are.
-        Where the text ended inside a draft, the last accepted slot is not among them: no token was read under it.
+        An accepted slot has its final position and saw what plain decoding sees there, so its keys and values
+        are valid as they are. Where the text ended inside a draft, the last accepted slot is not among these slots: no
+        token was taken from its logits.
         """
         return (0, *self.path)[: len(self.tokens)]
 
@@ -34,17 +35,17 @@ class Acceptance(NamedTuple):
 def accept(
     tree: SlotTree, logits: Tensor, argmax: Sequence[int], sampler: Sampler, ends: Callable[[int], bool]
 ) -> Acceptance:
-    """Follow the drafts for as long as they say what the model says.
+    """Follow the drafts as long as they agree with the model, and return the accepted slots and emitted tokens.
 
-    With ``I`` the last token, drafts ``I → the → cat`` and ``I → a``, and a model that says "the" after I and "dog"
-    after "the": the path is the slot of "the", and the tokens are (the, dog).
+    Example: the last token is ``I``, the drafts are ``I → the → cat`` and ``I → a``, and the model chooses "the" after
+    I and "dog" after "the". The path is the slot of "the", and the tokens are (the, dog).
 
     Args:
         tree: the slots of the pass.
-        logits: (T, vocabulary), of the pass.
-        argmax: (T,) the token with the largest logit under every slot.
-        sampler: takes the model's own next token after a slot, once for each token that is emitted, in order.
-        ends: whether the text ends with this token. Called once for each emitted token, too.
+        logits: (T, vocabulary) logits of the pass.
+        argmax: (T,) the token with the largest logit in each slot.
+        sampler: chooses the model's own next token after a slot; called once for each emitted token, in order.
+        ends: returns whether the text ends with this token; also called once for each emitted token.
     """
     path: list[int] = []
     tokens: list[int] = []
@@ -63,21 +64,21 @@ def accept(
 def log_probabilities(
     logits: Tensor, slots: Sequence[int], tokens: Sequence[int], of_argmax: Sequence[float] | None = None
 ) -> tuple[float, ...]:
-    """The natural log-probability of `tokens[i]` under slot `slots[i]`; -inf for one that the model rules out.
+    """Return the natural log-probability of `tokens[i]` by the logits of slot `slots[i]`; -inf for one ruled out.
 
     Args:
         logits: (T, vocabulary).
         slots: the slot of each token.
-        tokens: the token whose log-probability is wanted under each of these slots.
-        of_argmax: (T,) the log-probability of the argmax under every slot, where all tokens are argmaxes.
+        tokens: the token to look up in each of these slots.
+        of_argmax: (T,) the log-probability of the argmax of each slot; given where all tokens are argmaxes.
 
     Raises:
-        FloatingPointError: the logits are not numbers, as happens where a model overflows in half precision.
+        FloatingPointError: the logits are NaN or infinite, as happens where a model overflows in half precision.
     """
     if of_argmax is not None:
         found = tuple(of_argmax[slot] for slot in slots)
         usable = all(map(math.isfinite, found))
-    else:  # row by row: for the few tokens of a step that is faster than to gather them
+    else:  # row by row: faster than a gather for the few tokens of a step
         rows = zip(slots, tokens, strict=True)
         found = tuple(float(logits[slot].float().log_softmax(-1)[token]) for slot, token in rows)
         usable = not any(map(math.isnan, found))

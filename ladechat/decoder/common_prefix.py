@@ -1,12 +1,12 @@
-"""How far two texts agree: a conversation that goes on, was cut or was edited begins like the one before."""
+"""The common prefix of two texts: a continued, cut or edited conversation begins like the one before."""
 
 from collections.abc import Sequence
 
 
 def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many of the first tokens two texts have in common.
+    """Return the number of leading tokens that two texts have in common.
 
-    Slices are compared, halves of what is open: that takes microseconds for thousands of tokens.
+    Binary search over compared slices: microseconds for thousands of tokens.
     """
     low, high = 0, min(len(one), len(other))
     while low < high:

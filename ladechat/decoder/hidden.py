@@ -1,4 +1,4 @@
-"""What a drafter may want of a pass besides its logits: hidden states, and rows of its own that enter half-way."""
+"""Requests of drafters to a pass in addition to logits: hidden states, and pseudo rows that enter half-way up."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,8 @@ class TransferMaps:
     """The trained part of hidden transfer (Wu et al. 2024, arXiv 2404.12022): one linear map for each token ahead.
 
     Attributes:
-        layers: (k,) the decoder layer that each pseudo row enters before, never falling: a later row sees the earlier.
+        layers: (k,) the decoder layer before which each pseudo row enters, in non-decreasing order: a later row sees
+            the earlier ones.
         weights: (k, d, d) the maps, on the model's device: a row vector h becomes ``weights[i] @ h``.
     """
 
@@ -28,12 +29,12 @@ class TransferMaps:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """What a drafter wants of one pass.
+    """A drafter's request to one pass.
 
     Attributes:
-        maps: of the pseudo rows that take part in it; None for no such rows.
+        maps: the maps that make the pass's pseudo rows; None for no such rows.
         carriers: (C,) the slots that carry them, k rows each.
-        lens: whether to hand out what the pseudo rows are on their way up, see `Hidden.below`.
+        lens: whether to return the pseudo rows as they enter each layer, see `Hidden.below`.
     """
 
     maps: TransferMaps | None = None
@@ -42,16 +43,16 @@ class Want:
 
 
 class Hidden(NamedTuple):
-    """What a pass gave besides logits. Not to be kept, the next pass may overwrite it.
+    """The outputs of a pass in addition to logits. Valid until the next pass, which may overwrite them.
 
     Attributes:
-        states: (T, d) each slot's hidden state, as the model's output layer reads it.
+        states: (T, d) each slot's final hidden state, the input of the model's output layer.
         carriers: (C,) the slots that carried pseudo rows.
-        pseudo: (C, k, d) the same of their pseudo rows: row i of a slot at position n reads the token at n + i + 2.
-        read: hidden states (…, d) to logits (…, vocabulary): the model's own output layer.
-        below: for each layer from that of the first map up to the last one, (j, C, d) the pseudo rows as they go into
-            it, of the j maps that have acted by then; without the final norm. Empty where nobody wants them.
-        norm: hidden states (…, d) of any layer to those that `read` takes: the model's final norm.
+        pseudo: (C, k, d) the same of their pseudo rows: row i of a slot at position n predicts the token at n + i + 2.
+        read: the model's own output layer: hidden states (…, d) to logits (…, vocabulary).
+        below: for each layer from that of the first map to the last layer, (j, C, d) the pseudo rows as they enter it,
+            of the j maps applied so far; without the final norm. Empty unless requested.
+        norm: the model's final norm: hidden states (…, d) of any layer to those that `read` takes.
     """
 
     states: Tensor
@@ -63,14 +64,14 @@ class Hidden(NamedTuple):
 
 
 def merged(wants: Sequence[Want | None], slots: Sequence[int] | None = None) -> Want | None:
-    """What several drafters want of the same pass; None where none wants anything.
+    """Return the common request of several drafters to one pass; None where none requests anything.
 
     Args:
-        wants: of each drafter.
-        slots: the only ones that may carry pseudo rows; if there are none, nothing is given. None for any.
+        wants: each drafter's request.
+        slots: the only slots that may carry pseudo rows; if empty, nothing is requested. None for any slots.
 
     Raises:
-        ValueError: two of them bring pseudo rows.
+        ValueError: two drafters request pseudo rows.
     """
     asked = [want for want in wants if want is not None]
     if slots is not None and not slots:

@@ -1,11 +1,11 @@
-"""What a drafter needs of a model that drafts for itself."""
+"""The interface of a model that drafts for itself with some of its layers skipped."""
 
 from collections.abc import Set
 from typing import NamedTuple, Protocol, runtime_checkable
 
 
 class Drafted(NamedTuple):
-    """A drafted token, and the probability (0 to 1) that the draft model gives it where it drafted it."""
+    """A drafted token, and the probability (0 to 1) that the draft model gave it."""
 
     token: int
     probability: float
@@ -17,22 +17,22 @@ class LayerSkippingModel(Protocol):
 
     @property
     def layers(self) -> int:
-        """How many decoder layers there are; 0 where it cannot draft, since they cannot be run one by one."""
+        """The number of decoder layers; 0 where it cannot draft, since they cannot be run one by one."""
         ...
 
     def draft(self, token: int, skipped: Set[int], most: int, threshold: float) -> list[Drafted]:
-        """Draft a chain of the likeliest tokens, one a pass, without touching what is cached.
+        """Draft a chain of argmax tokens, one per pass, without changing the cached tokens.
 
-        The cached tokens are seen as the whole model cached them. A pass that was not committed yet is lost.
+        The drafting passes attend to the keys and values that the whole model cached. An uncommitted pass is lost.
 
         Args:
             token: the last token of the text, which follows the cached ones.
-            skipped: the layers that are left out, from 0; not all of them.
-            most: how many tokens at most; the last token and all drafts but one must have their place in the context.
+            skipped: indices of the skipped layers, from 0; not all of them.
+            most: the most tokens to draft; the last token and all drafts but one must fit into the context.
             threshold: a draft with a lower probability is the last one.
 
         Returns:
-            1 to `most` tokens; fewer, or none, where the model's logits stop being numbers without its skipped layers.
+            1 to `most` tokens; fewer, or none, where the logits become NaN or infinite without the skipped layers.
 
         Raises:
             ValueError: it cannot draft, or a token would lie beyond the context.
@@ -41,5 +41,5 @@ class LayerSkippingModel(Protocol):
 
 
 def layers_of(runner: object) -> int:
-    """How many decoder layers of a runner's model can be run one by one: all of them, or 0."""
+    """Return how many decoder layers of a runner's model can be run one by one: all of them, or 0."""
     return runner.layers if isinstance(runner, LayerSkippingModel) else 0

@@ -1,4 +1,4 @@
-"""The decode loop, the only one: drafters propose, a policy chooses, one pass verifies, the model decides.
+"""The one decode loop: drafters propose, a policy chooses, one pass verifies, the model decides.
 
 It knows nothing of models, screens or text: token ids in, steps out.
 """
@@ -19,13 +19,13 @@ from ladechat.decoder.verify_mask import SlotTree
 
 
 class Decoder:
-    """A way of generating: one model, some drafters, a policy. Without drafters it is plain autoregressive decoding.
+    """One model, some drafters, a policy: a decoding method. Without drafters it is plain autoregressive decoding.
 
     Args:
         runner: the model and its KV cache.
-        drafters: asked in this order; where two propose the same token, the first one has brought it.
+        drafters: asked in this order; a token that two propose counts as the first one's.
         policy: by default everything that is proposed is verified.
-        name: what it is called in messages.
+        name: the decoder's name in messages.
     """
 
     def __init__(
@@ -37,12 +37,12 @@ class Decoder:
         self.name = name
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Set the drafters' parameters, between any two steps: what they have learnt, and the KV cache, carry over."""
+        """Set the drafters' parameters, between any two steps. The KV cache and what drafters have learnt stay."""
         for drafter in self.drafters:
             drafter.configure(parameters)
 
     def watch(self, lens: bool) -> None:
-        """Whether somebody looks at them, from the next step on: see `Drafter.lens`. The text is the same."""
+        """Turn the layer lens on or off from the next step on, see `Drafter.lens`. The text does not change."""
         for drafter in self.drafters:
             drafter.lens = lens
 
@@ -51,19 +51,19 @@ class Decoder:
     ) -> Iterator[Step]:
         """Generate until the limits or the end of the model's context; the tokens are those of plain decoding.
 
-        1. **Prefill**: the prompt but for its last token goes into the KV cache. Then, again and again:
+        1. **Prefill**: the prompt except its last token goes into the KV cache. Then, step by step:
         2. **Draft**: each drafter proposes a tree of tokens that may come next.
-        3. **Choose**: the policy merges what is worth its slots into one tree below the last token.
-        4. **Pass**: one forward pass gives the logits under every slot.
+        3. **Choose**: the policy merges the drafts that are worth a slot into one tree below the last token.
+        4. **Pass**: one forward pass gives the logits of every slot.
         5. **Accept**: take the model's own next token (argmax or draw) after slot 0; where it is a child of that slot,
-           go there and take the next, until it is not: that last token came for free.
-        6. **Commit**: the slots under which tokens were taken stay in the cache, all others are forgotten.
+           move to the child and take the next, until it is no child: that last token came for free.
+        6. **Commit**: the slots whose logits gave tokens stay in the cache, all others are dropped.
         7. **Observe**: drafters and policy see every slot's logits and what was emitted.
 
         Example: the text ends in ``the``; a drafter proposes ``the → cat → sat`` and ``the → dog``. The pass has 4
-        slots. After ``the`` the model says ``cat``: accepted. After ``cat`` it says ``ran``: no child, the step ends.
-        It emitted ``cat ran``, two tokens for one pass; the slots of ``the`` and ``cat`` are committed, and ``ran`` is
-        slot 0 of the next pass.
+        slots. After ``the`` the model chooses ``cat``: accepted. After ``cat`` it chooses ``ran``: no child, the step
+        ends. It emitted ``cat ran``, two tokens for one pass; the slots of ``the`` and ``cat`` are committed, and
+        ``ran`` is slot 0 of the next pass.
 
         Closing the iterator between two steps leaves the runner's cache consistent.
 
@@ -72,12 +72,12 @@ class Decoder:
             limits: when to end.
             sampler: chooses the tokens, and has seen the prompt; None takes the argmax. Its sampling may be assigned
                 between two steps.
-            generated: how many of the last tokens of `prompt` are text of this answer already, where another decoder
+            generated: how many of the last tokens of `prompt` already belong to this answer, where another decoder
                 began it.
 
         Raises:
-            ValueError: there are drafters, and the model takes one token a pass.
-            FloatingPointError: the model's logits are not numbers.
+            ValueError: there are drafters, and the model takes one token per pass.
+            FloatingPointError: the model's logits are NaN or infinite.
         """
         runner, text = self.runner, list(prompt)
         if self.drafters and not runner.capabilities.tree_attention:
@@ -107,7 +107,7 @@ class Decoder:
             greedy = sampler.sampling.is_argmax
             accepted = accept(tree, logits, argmax, sampler, ending)
             path, tokens = accepted
-            # Before the commit: what is not a number must not stay in the cache.
+            # Before the commit: NaN must not stay in the cache.
             logprobs = log_probabilities(logits, accepted.read_slots, tokens, argmax_logprobs if greedy else None)
             runner.commit(accepted.read_slots)
 
@@ -124,13 +124,13 @@ class Decoder:
             yield Step(tokens, logprobs, origins, len(tree), cache_length, seconds, draft, shown, plain)
 
     def _forward(self, plan: PassPlan) -> tuple[Tensor, Hidden | None]:
-        """One pass: the logits, and what drafters want of it besides."""
+        """Run one pass; return its logits and the hidden states that drafters requested."""
         tree = plan.tree
         want = merged([one.want(tree) for one in self.drafters], plan.carriers)
         return (self.runner.forward(tree), None) if want is None else self.runner.forward_hidden(tree, want)
 
 
 def drafted(tree: SlotTree, path: Sequence[int]) -> Draft:
-    """The drafts of a pass as a step shows them: slot 0 is none of them."""
+    """Return the drafts of a pass in the form of `Step.draft`: without slot 0, nodes numbered from 0."""
     parents = tuple(parent - 1 for parent in tree.parents[1:])
     return Draft(tuple(tree.tokens[1:]), parents, tuple(tree.sources[1:]), tuple(slot - 1 for slot in path))

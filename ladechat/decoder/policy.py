@@ -1,4 +1,4 @@
-"""Who decides which proposals go into a pass."""
+"""The draft policy: decides which proposals go into a pass."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -10,12 +10,12 @@ NOT_TAKEN = -1
 
 
 class PassPlan(NamedTuple):
-    """What goes into a pass.
+    """The input of a pass.
 
     Attributes:
-        tree: its slots.
+        tree: the slots.
         slots: `slots[d][i]` is the slot of node i of drafter d's proposal, or `NOT_TAKEN`.
-        carriers: the slots that the pass may give hidden states for, where a drafter wants some; None for all.
+        carriers: the slots for which hidden states may be computed, where a drafter requests some; None for all.
     """
 
     tree: SlotTree
@@ -24,29 +24,29 @@ class PassPlan(NamedTuple):
 
 
 class Policy(Protocol):
-    """Chooses what is worth its slots."""
+    """Chooses which drafts are worth a slot."""
 
     def drafting(self) -> bool:
-        """Whether drafters should be asked for the next pass."""
+        """Return whether drafters should be asked for the next pass."""
         ...
 
     def choose(self, last_token: int, proposals: Sequence[Proposal]) -> PassPlan:
-        """The tree of the next pass; without proposals, slot 0 alone."""
+        """Return the tree of the next pass; without proposals, slot 0 alone."""
         ...
 
     def observe(self, result: PassResult, proposals: Sequence[Proposal], overhead: float) -> None:
-        """Learn from a step what the proposals for its pass, taken or not, were worth.
+        """Learn from a step what its proposals, taken or not, were worth.
 
         Args:
-            result: of the pass.
-            proposals: for it.
+            result: the result of the pass.
+            proposals: the proposals for that pass.
             overhead: seconds that the step took outside the pass.
         """
         ...
 
 
 class FixedPolicy:
-    """Takes everything: the drafters' own parameters say how much that is, as W, N and G do."""
+    """Takes every proposal: the drafters' own parameters (such as W, N and G) limit their number."""
 
     def drafting(self) -> bool:
         return True
@@ -56,11 +56,11 @@ class FixedPolicy:
         return PassPlan(tree, [add_whole(tree, proposal) for proposal in proposals])
 
     def observe(self, result: PassResult, proposals: Sequence[Proposal], overhead: float) -> None:
-        """There is nothing to learn."""
+        """Do nothing: a fixed policy does not learn."""
 
 
 def add_whole(tree: SlotTree, proposal: Proposal) -> list[int]:
-    """Add all nodes of a proposal to a tree; their slots."""
+    """Add all nodes of a proposal to a tree; return their slots."""
     slots: list[int] = []
     for node in proposal.nodes:
         slots.append(tree.add(0 if node.parent == ROOT else slots[node.parent], node.token, node.source))

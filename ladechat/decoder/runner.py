@@ -1,4 +1,4 @@
-"""The interface that the decode loop needs of a model."""
+"""The model's interface to the decode loop."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,12 @@ from ladechat.decoder.verify_mask import SlotTree
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What the passes of a runner can do.
+    """The capabilities of a runner's passes.
 
     Attributes:
-        single_token: why each pass takes one slot, in a sentence; None where it takes any tree of slots.
-        logits_only: why passes give no hidden states, in a sentence; None where they do, see `Runner.forward_hidden`.
+        single_token: the reason, as a sentence, why each pass takes one slot; None where it takes any tree of slots.
+        logits_only: the reason, as a sentence, why passes give no hidden states; None where they do, see
+            `Runner.forward_hidden`.
     """
 
     single_token: str | None = None
@@ -33,7 +34,7 @@ class Runner(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What its passes can do. The same for as long as it lives."""
+        """The capabilities of its passes; constant during its lifetime."""
         ...
 
     @property
@@ -43,53 +44,53 @@ class Runner(Protocol):
 
     @property
     def context_length(self) -> int:
-        """How many positions the model has: no slot may lie at or beyond it."""
+        """The number of positions the model has: every slot's position is below it."""
         ...
 
     @property
     def max_positions(self) -> int:
-        """How many positions the next pass may use, from that of slot 0 on; at least 1.
+        """The number of positions that the next pass may use, starting with that of slot 0; at least 1.
 
-        Never more than the context has left, and fewer where the model's rotary angles depend on the farthest position
-        of a pass: a drafted token must not change the angles of the real ones.
+        At most what the context has left, and fewer where the model's rotary angles depend on the highest position of a
+        pass: a drafted token must not change the angles of the real ones.
         """
         ...
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
-        """Make the cache hold `tokens[:-1]`, keeping the common prefix it already holds.
+        """Bring `tokens[:-1]` into the cache, reusing the common prefix it already holds.
 
-        Runs in chunks and yields the number of tokens cached after each, so a caller can report progress or stop:
-        closing the iterator leaves a cache that holds a shorter prefix. Yields nothing when nothing is missing.
+        Runs in chunks and yields the number of cached tokens after each, so that a caller can report progress or stop:
+        closing the iterator leaves a shorter prefix in the cache. Yields nothing when nothing is missing.
         """
         ...
 
     def prepare(self) -> None:
-        """Do what the first passes of a size would have to do besides (record them, say): before passes are timed."""
+        """Do the one-time work of the first passes of each size (such as recording graphs), before passes are timed."""
         ...
 
     def forward(self, tree: SlotTree) -> torch.Tensor:
-        """One pass over the slots of `tree`; the logits, (T, vocabulary), on the model's device.
+        """Run one pass over the T slots of `tree`; return the (T, vocabulary) logits, on the model's device.
 
-        Slot 0 stands at position `len(self.tokens)`. The new keys and values are provisional until `commit`. The logits
-        may be overwritten by the next pass.
+        Slot 0 has position `len(self.tokens)`. The new keys and values are provisional until `commit`. The next pass
+        may overwrite the logits.
         """
         ...
 
     def forward_hidden(self, tree: SlotTree, want: Want) -> tuple[torch.Tensor, Hidden]:
-        """The same pass, with what a drafter wants of it besides: the logits are those of `forward`.
+        """Run the same pass as `forward`; return its logits and the requested hidden states.
 
         Raises:
-            ValueError: its passes give logits alone, or the pseudo rows do not fit the model.
+            ValueError: its passes give logits only, or the pseudo rows do not fit the model.
         """
         ...
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
-        """The token with the largest logit under every slot, and its log-probability where that costs nothing extra.
+        """Return the token with the largest logit in each slot, and its log-probability where that costs nothing extra.
 
         Waits until the pass is done, on a GPU.
         """
         ...
 
     def commit(self, slots: Sequence[int]) -> None:
-        """Move these slots of the last pass into the cache, in this order, and forget its other slots."""
+        """Move these slots of the last pass into the cache, in this order, and drop its other slots."""
         ...

@@ -1,9 +1,9 @@
-"""Which token comes next by the model's logits: the argmax, or a draw. Asked once for each emitted token, in order.
+"""The sampler: chooses the next token by the model's logits, as the argmax or a draw, once for each emitted token.
 
-So a draft never costs a draw: the token is drawn first, and only then looked up among the drafts. With one seed, a
-faster decoder samples what plain decoding samples. For drafts that are certain tokens this has the distribution of the
-rejection scheme of Fu et al. 2024 (arXiv 2402.02057, section 3.2): a child x is followed with probability p(x), and
-what is emitted otherwise is distributed as p without the children.
+A draft never costs a draw: the token is drawn first, and only then looked up among the drafts. So with the same seed
+every decoder samples what plain decoding samples. For deterministic drafts this has the distribution of the rejection
+scheme of Fu et al. 2024 (arXiv 2402.02057, section 3.2): a child x is followed with probability p(x), and otherwise the
+emitted token is distributed as p without the children.
 """
 
 import hashlib
@@ -16,17 +16,17 @@ from torch import Tensor
 
 Processor = Callable[[Any, Any], Any]
 """Changes the scores of the next token: (ids (1, n) int64, scores (1, vocabulary) float32) → scores, as transformers'
-`LogitsProcessor` does, whose types for the two are not those that it gets."""
+`LogitsProcessor` does. `Any`, because transformers annotates the two with types other than those it passes."""
 
 Observer = Callable[[Tensor, Tensor], None]
-"""Is shown the processed scores and the raw logits of an emitted token, both (1, vocabulary) float32."""
+"""Receives the processed scores and the raw logits of an emitted token, both (1, vocabulary) float32."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How tokens are chosen: processors in order, then the argmax or, with `sample`, a draw.
+    """Settings for choosing tokens: processors in order, then the argmax or, with `sample`, a draw.
 
-    `generator` is what draws; None is torch's own, which `torch.manual_seed` seeds.
+    `generator` draws; None is torch's global generator, which `torch.manual_seed` seeds.
     """
 
     processors: Sequence[Processor] = ()
@@ -36,7 +36,7 @@ class Sampling:
 
     @property
     def is_argmax(self) -> bool:
-        """Whether the argmax of the raw logits is all there is to it."""
+        """Whether a token is simply the argmax of the raw logits."""
         return not (self.processors or self.sample or self.observe)
 
 
@@ -44,18 +44,18 @@ GREEDY = Sampling()
 
 
 def seed_of(answer: int, place: int) -> int:
-    """The seed of one draw, from the seed of its answer and its place there: 64 bits, mixed."""
+    """Return the 64-bit seed of one draw: a hash of its answer's seed and its place in the answer."""
     return int.from_bytes(hashlib.blake2b(f"{answer}:{place}".encode(), digest_size=8).digest(), "little")
 
 
 class Sampler:
-    """Chooses the tokens of one text. Processors see the text as it stands at each token, never a draft.
+    """Chooses the tokens of one text. Processors see the emitted text up to each token, never a draft.
 
     Args:
-        text: token ids before the first one chosen, as processors see it: a row's padding belongs to it.
-        sampling: how to choose; it may be assigned between any two tokens.
-        seed: of the generator's random numbers. Those of a token depend on it and on the token's place in the answer
-            alone, so an answer that was stopped goes on as if it had not been. None: the generator goes on as it is.
+        text: token ids before the first one chosen, as processors see them: including a row's padding.
+        sampling: how to choose; may be assigned between any two tokens.
+        seed: seeds the draws. A token's draw depends only on it and on the token's place in the answer, so an
+            interrupted answer continues as if it had not been. None: the generator continues in its current state.
         answered: how many tokens at the end of `text` are the answer's.
     """
 
@@ -69,18 +69,18 @@ class Sampler:
         self._ids = torch.empty((1, 0), dtype=torch.long, device="cpu")
 
     def take(self, token: int) -> int:
-        """Go on with a token that is known to be the argmax of the raw logits."""
+        """Append a token that is known to be the argmax of the raw logits, and return it."""
         self.text.append(token)
         return token
 
     def sample(self, logits: Tensor) -> int:
-        """The token after the text so far, which it joins.
+        """Choose the token after the text so far, append it to the text and return it.
 
         Args:
-            logits: (vocabulary,), of the model at the last token of the text.
+            logits: (vocabulary,) the model's logits at the last token of the text.
 
         Raises:
-            FloatingPointError: there is no distribution to draw from, as happens where a model overflows.
+            FloatingPointError: the probabilities are NaN, as happens where a model overflows.
         """
         raw = logits[None].to(dtype=torch.float32, copy=True)
         scores = raw
@@ -96,12 +96,12 @@ class Sampler:
             raise FloatingPointError("the model's logits are not finite; another --dtype may help.")
         generator = self.sampling.generator
         if self._seed is not None:
-            assert generator is not None  # torch's own has other users
+            assert generator is not None  # the global generator has other users
             generator.manual_seed(seed_of(self._seed, len(self.text) - self._begin))
         return int(torch.multinomial(probabilities, num_samples=1, generator=generator))
 
     def ids(self, device: torch.device) -> Tensor:
-        """The text so far, (1, n) int64; only what is new is copied to the device."""
+        """Return the text so far, (1, n) int64; only new tokens are copied to the device."""
         new = torch.tensor([self.text[self._ids.shape[1] :]], dtype=torch.long, device="cpu")
         self._ids = torch.cat([self._ids.to(device), new.to(device)], dim=1)
         return self._ids

@@ -1,4 +1,4 @@
-"""What a decoder yields after each forward pass, and when it ends."""
+"""The steps that a decoder yields, one per forward pass, and the limits of a run."""
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
@@ -6,12 +6,12 @@ from typing import Literal, NamedTuple
 
 Verdict = Literal["accepted", "rejected", "untested"]
 MODEL = "model"
-"""The origin of a token that no draft had to foresee."""
+"""The origin of a token that was not drafted."""
 
 
 class Draft(NamedTuple):
-    """The drafted tokens of one pass, as a tree: node i is slot i + 1; it hangs on node `parents[i]`, or on the last
-    token for -1. `path` are the accepted nodes, in order.
+    """The drafted tokens of one pass, as a tree: node i is slot i + 1; its parent is node `parents[i]`, or the last
+    token for -1. `path` holds the accepted nodes, in order.
     """
 
     tokens: tuple[int, ...]
@@ -21,7 +21,7 @@ class Draft(NamedTuple):
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """On each node; `untested` if its parent was not accepted, so that the model never judged it."""
+        """For each node its verdict; `untested` if its parent was not accepted, so that the model never judged it."""
         on_path = {-1, *self.path}
         return tuple(
             "accepted" if node in on_path else "rejected" if parent in on_path else "untested"
@@ -30,22 +30,22 @@ class Draft(NamedTuple):
 
 
 class WindowSnapshot(NamedTuple):
-    """The Jacobi window as it went into one pass, and the row that the pass wrote."""
+    """The Jacobi window that went into one pass, and the row that the pass wrote."""
 
     rows: tuple[tuple[int, ...], ...]
     fresh: tuple[int, ...]
 
 
 class LensSnapshot(NamedTuple):
-    """What pseudo rows read at each layer on their way up: how the guesses came about that a pass has judged.
+    """The tokens that pseudo rows predict at each layer: how the guesses that a pass has judged came about.
 
     They are the rows of the token at position t, made by the pass before.
 
     Attributes:
-        after: the token at t + 1, which that pass emitted last.
-        layers: (R,) how many layers each row of `rows` has behind it, rising by one; the last has all of them.
-        rows: the likeliest token of each position: index i is that at t + 2 + i. Low rows may lack positions whose map
-            acts farther up. The last row holds what was guessed.
+        after: the token at t + 1, the last one that the pass before emitted.
+        layers: (R,) the number of layers that each row of `rows` has passed, rising by one; the last row, all of them.
+        rows: the argmax of each position: index i is that at t + 2 + i. Low rows may lack positions whose map
+            acts at a higher layer. The last row holds the guesses.
     """
 
     after: int
@@ -54,10 +54,10 @@ class LensSnapshot(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """What the pool offered after the text's end (which `tail` does not repeat), and how it fared.
+    """An n-gram that the pool offered after the text's end (which `tail` does not repeat), and the outcome.
 
-    `tried` is False for those beyond the guess limit and those that were not worth a slot; `matched` counts the leading
-    tokens of `tail` that were accepted.
+    `tried` is False beyond the guess limit and where it was not worth a slot; `matched` counts the leading tokens of
+    `tail` that were accepted.
     """
 
     tail: tuple[int, ...]
@@ -69,10 +69,10 @@ class Candidate(NamedTuple):
 class PoolSnapshot(NamedTuple):
     """The pool at one step.
 
-    `lookups` and `hits` count the steps of this run that asked it, and that got a guess; `added` how many n-grams are
-    new since the step before. `key` is the token after which it was asked, `offered` are the guesses that it had, each
-    a (tail, source, …), `tried` says how many tokens of each of the first of them were in the pass, and `emitted` are
-    the tokens that came.
+    `lookups` and `hits` count the steps of this run that asked it and that got a guess; `added` counts the n-grams
+    that are new since the step before. `key` is the token it was asked for continuations of, `offered` its guesses,
+    each a (tail, source, …), `tried` how many tokens of each of the first of them were in the pass, and `emitted` the
+    tokens that the step emitted.
     """
 
     ngrams: int
@@ -86,7 +86,7 @@ class PoolSnapshot(NamedTuple):
 
     @property
     def candidates(self) -> tuple[Candidate, ...]:
-        """All that were offered, and how far each got. Worked out where somebody asks, and not in the step."""
+        """All guesses that were offered, with their outcome. Computed on access, not in the step."""
         tried = (*self.tried, *(0,) * (len(self.offered) - len(self.tried)))
         return tuple(
             Candidate(tail, source, count > 0, common_prefix(tail[:count], self.emitted))
@@ -95,7 +95,7 @@ class PoolSnapshot(NamedTuple):
 
 
 def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two texts begin with in common."""
+    """Return the number of leading tokens that two texts have in common."""
     count = 0
     for mine, theirs in zip(one, other, strict=False):
         if mine != theirs:
@@ -110,11 +110,11 @@ class Step(NamedTuple):
     Attributes:
         tokens: the emitted tokens.
         logprobs: their natural log-probabilities under the unprocessed model distribution.
-        origins: the source of the draft that foresaw each, or `MODEL`.
+        origins: for each token the source of the draft that predicted it, or `MODEL`.
         slots: tokens in the pass; `cache_length`: tokens cached before it.
-        forward_seconds: the pass, up to the moment its result was read.
-        draft: what was drafted; None from a decoder without drafters.
-        views: what drafters have to show of themselves, as a `WindowSnapshot` and a `PoolSnapshot`.
+        forward_seconds: the duration of the pass, up to the moment its result was read.
+        draft: the drafted tokens; None from a decoder without drafters.
+        views: the drafters' snapshots, such as a `WindowSnapshot` and a `PoolSnapshot`.
         plain: whether the pass was one of plain decoding: one slot, and no hidden states.
     """
 
@@ -135,7 +135,7 @@ class Step(NamedTuple):
 
     @property
     def lens(self) -> LensSnapshot | None:
-        """What pseudo rows read at each layer, if there are some and somebody looks."""
+        """The tokens that pseudo rows predict at each layer, if there are any and the lens is on."""
         return next((view for view in self.views if isinstance(view, LensSnapshot)), None)
 
     @property
@@ -146,9 +146,9 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a run ends: after a token of `eos_ids`, one of which `stop` says so, or `max_new_tokens` tokens.
+    """When a run ends: after a token of `eos_ids`, one for which `stop` returns True, or `max_new_tokens` tokens.
 
-    The last token is emitted too. `stop` is asked once for each emitted token, in order.
+    The last token is emitted too. `stop` is called once for each emitted token, in order.
     """
 
     max_new_tokens: int
@@ -156,14 +156,14 @@ class Limits:
     stop: Callable[[int], bool] | None = None
 
     def ending(self, prompt_length: int, context_length: int) -> "Ending":
-        """Counts a run down to its end. Its last token is not fed to the model, but has its place in the context."""
+        """Return a countdown to the end of a run. Its last token is not fed to the model but must fit the context."""
         return Ending(self, min(self.max_new_tokens, context_length - prompt_length))
 
 
 class Ending:
-    """Decides for each emitted token whether it is the last: then the end is `reached`.
+    """Decides for each emitted token whether it is the last one, and then sets `reached`.
 
-    `room` is how many may still come.
+    `room` is the number of tokens that may still follow.
     """
 
     def __init__(self, limits: Limits, room: int) -> None:

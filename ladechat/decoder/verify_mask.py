@@ -1,7 +1,7 @@
 """The slots of one forward pass, as a tree: tokens and parents, from which positions and attention mask follow.
 
-A slot stands one position after its parent and sees its ancestors, itself and the whole KV cache. Everything that a
-pass verifies is such a tree: guesses that begin alike share slots, and the Jacobi window is one too (see
+A slot's position is one after its parent's; it sees its ancestors, itself and the whole KV cache. Everything that a
+pass verifies is such a tree: guesses with a common prefix share slots, and the Jacobi window is one too (see
 `ladechat.decoder.jacobi`). For W = 5, N = 4 and guesses p, q (rows a, b, c of the window; a number is a position after
 the last token ``I``)::
 
@@ -22,21 +22,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 NO_PARENT = -1
-"""The parent of slot 0, which sees itself and the cache alone."""
+"""The parent of slot 0, which sees only itself and the cache."""
 
 SHAPES_KEPT, SLOTS_KEPT = 256, 128
-"""How many shapes of passes, of up to how many slots, have their masks kept: settings often give the same shape."""
+"""The masks of so many pass shapes, of up to so many slots, are cached: fixed settings often give the same shape."""
 
 
 class SlotTree:
-    """What goes into one pass of T slots. Slot 0 is the last accepted token; a slot comes after its parent.
+    """The T slots of one pass as a tree. Slot 0 is the last accepted token; a slot comes after its parent.
 
-    Children of one slot differ in their tokens: adding a child that is there already gives the slot that it has.
+    The children of a slot differ in their tokens: adding an existing child returns its slot.
 
     Attributes:
         tokens: (T,) token ids.
-        parents: (T,) the slot that each hangs on; `NO_PARENT` for slot 0.
-        sources: (T,) which drafter brought each; "" for slot 0.
+        parents: (T,) each slot's parent; `NO_PARENT` for slot 0.
+        sources: (T,) the drafter that proposed each; "" for slot 0.
     """
 
     __slots__ = ("_children", "parents", "sources", "tokens")
@@ -49,7 +49,7 @@ class SlotTree:
 
     @classmethod
     def chain(cls, tokens: Sequence[int]) -> "SlotTree":
-        """Tokens (one or more) in a row, each seeing those before it."""
+        """Return a tree of tokens (at least one) in a row, each seeing those before it."""
         tree = cls(tokens[0])
         for slot, token in enumerate(tokens[1:]):
             tree.add(slot, token)
@@ -59,7 +59,7 @@ class SlotTree:
         return len(self.tokens)
 
     def add(self, parent: int, token: int, source: str = "") -> int:
-        """The slot of `token` below `parent`; a new one unless there is one. A slot keeps the source it came with."""
+        """Return the slot of `token` below `parent`, adding it if missing. An existing slot keeps its source."""
         slot = self._children.get((parent, token))
         if slot is None:
             slot = self._children[parent, token] = len(self.tokens)
@@ -69,11 +69,11 @@ class SlotTree:
         return slot
 
     def child(self, slot: int, token: int) -> int | None:
-        """The slot of `token` below `slot`, if there is one."""
+        """Return the slot of `token` below `slot`, or None."""
         return self._children.get((slot, token))
 
     def truncate(self, length: int) -> None:
-        """Forget all slots from number `length` on. Slots come after their parents, so what is left is a tree."""
+        """Drop all slots from number `length` on. Slots come after their parents, so the rest is a tree."""
         for slot in range(length, len(self)):
             del self._children[self.parents[slot], self.tokens[slot]]
         for column in (self.tokens, self.parents, self.sources):
@@ -81,12 +81,12 @@ class SlotTree:
 
     @property
     def positions(self) -> NDArray[np.int64]:
-        """(T,) int64 positions, counted from slot 0. Shared by trees of the same shape: not to be written to."""
+        """(T,) int64 positions relative to slot 0. Read-only: shared by trees of the same shape."""
         return _geometry(tuple(self.parents))[0]
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """(T, T) bool; `mask[i, j]` says that slot i sees slot j. Shared, as `positions` are."""
+        """(T, T) bool; `mask[i, j]` says whether slot i sees slot j. Read-only and shared, like `positions`."""
         return _geometry(tuple(self.parents))[1]
 
 
@@ -103,7 +103,7 @@ def _kept_geometry(parents: tuple[int, ...]) -> Geometry:
 
 
 def _computed_geometry(parents: tuple[int, ...]) -> Geometry:
-    """Positions and mask: each slot sees itself and what its parent sees, one position further on."""
+    """Compute positions and mask: each slot sees itself and what its parent sees, one position later."""
     mask = np.eye(len(parents), dtype=np.bool_)
     for slot, parent in enumerate(parents):
         if parent != NO_PARENT:

@@ -1,1 +1,1 @@
-"""The forward pass: unmodified transformers models behind the interface that decoders need."""
+"""The forward pass: runners of unmodified transformers models, with the interface that decoders need."""

@@ -1,4 +1,4 @@
-"""Loads a checkpoint: from a folder to a runner, its model, its tokenizer and the facts about it."""
+"""Loads a checkpoint: from its files to a runner, the model, the tokenizer and facts about them."""
 
 import logging
 import time
@@ -45,13 +45,13 @@ from ladechat.model.runners.tree import TreeRunner
 logger = logging.getLogger(__name__)
 
 FALLBACK_CONTEXT = 2048
-"""For checkpoints that do not say how many positions they have."""
+"""The context length for checkpoints that do not give their number of positions."""
 
 Report = Callable[[str], None]
-"""Called with the name of each stage when it begins."""
+"""Called with the name of each stage at its start."""
 
 LEAST_BYTES = 2
-"""Of a number to compute with: torch only stores floating-point numbers that are shorter."""
+"""The smallest size of a type to compute in: torch can only store shorter floating-point numbers."""
 WEIGHTS_STAGE = "loading the weights"
 CHECK_STAGE = "checking that the model decodes as the method needs"
 
@@ -61,14 +61,14 @@ class LoadedModel:
     """A model ready to run, and the facts about it.
 
     Attributes:
-        runner: what a decoder uses.
-        model: the model itself (of a shared one, the shard of this process), for what a runner does not tell. Its
-            passes belong to the runner.
+        runner: runs the passes for a decoder.
+        model: the model itself (of a shared one, the shard of this process), for facts that the runner does not have.
+            Only the runner may run passes.
         eos_ids: the tokens that end an answer, see `ladechat.model.loading.end_tokens`.
-        embeddings: the ids that it has embeddings for: 0 up to this number.
-        notices: what the user should know of the checkpoint, in a sentence each.
-        threads: that it computes with here, if that is a CPU.
-        maps: what was trained for it, as far as it is there.
+        embeddings: the number of its embeddings, for the ids from 0 on.
+        notices: sentences about the checkpoint for the user.
+        threads: the numbers of threads with which it computes on a CPU.
+        maps: the maps and heads trained for it, if any.
     """
 
     runner: TreeRunner | SingleTokenRunner | Rank0Runner
@@ -106,23 +106,22 @@ def load(
     kernels: Build | None = None,
     maps: Sequence[Path] = (),
 ) -> LoadedModel:
-    """Load a checkpoint, safetensors or GGUF, running no code that comes with it.
+    """Load a checkpoint, safetensors or GGUF, without running code that comes with it.
 
     Args:
-        folder: where its files are, or the GGUF file (see `ladechat.model.checkpoint.fetch`).
-        name: what it is called in messages.
-        device: "auto", or what torch calls a device.
-        dtype: "auto", or the name of a floating-point type of torch.
+        folder: the folder of its files, or the GGUF file (see `ladechat.model.checkpoint.fetch`).
+        name: its name in messages.
+        device: "auto", or torch's name of a device.
+        dtype: "auto", or torch's name of a floating-point type.
         report: called with each stage.
-        progress: called with the part of the weights that is read.
+        progress: called with the fraction of the weights that is read.
         workers: the other processes that share the model, if there are any.
-        quantize: how its weights are quantised while they are read: "int8" or "int4"; None leaves them as they are.
-        kernels: the kernels that a model in float32 on a CPU is computed with, built while it is loaded; None leaves it
-            to torch.
-        maps: files of what was trained for it, named by the user.
+        quantize: how its weights are quantised while they are read: "int8" or "int4"; None: not at all.
+        kernels: the kernels for a model in float32 on a CPU, built while it is loaded; None leaves it to torch.
+        maps: files of trained maps and heads, named by the user.
 
     Raises:
-        LoadError: it cannot be loaded here, and why.
+        LoadError: it cannot be loaded; the message says why.
     """
     with faults_said(name, memory_is_used_up):
         started = time.perf_counter()
@@ -134,7 +133,7 @@ def load(
         else:
             _check_gguf_options(gguf, quantize, workers)
         config = _config(folder, name, gguf)
-        text = config.get_text_config()  # of a model that also sees or hears, the part that writes
+        text = config.get_text_config()  # of a multimodal model, the language model
         devices = devices_for(workers.processes, device) if workers else [choose_device(device)]
         place = devices[0]
         number_type = choose_dtype("bfloat16" if dtype == "auto" and quantize == "int4" else dtype, place, config)
@@ -196,7 +195,7 @@ def load(
 
 
 def _swapped(model: PreTrainedModel, kernels: Build | None) -> tuple[bool, list[str]]:
-    """Let a model compute with the kernels. Return whether it does, and what the user should know where they fail."""
+    """Make a model compute with the kernels. Return whether it does, and notices for the user where they fail."""
     try:
         return kernels is not None and use_kernels(model, kernels, kernel_threads()), []
     except BuildError as error:
@@ -215,7 +214,7 @@ def _check_fits(
     quantize: str | None,
     gguf: GgufFile | None,
 ) -> None:
-    """Refuse a model whose quantised weights cannot be computed with here, or that does not fit the memory."""
+    """Refuse a model whose quantised weights this machine cannot compute with, or that does not fit the memory."""
     unpacked = check_quantization(name, config, device)
     if gguf is None and quantization_method(config) is None:
         check_described(folder, name, config)
@@ -228,10 +227,10 @@ def _check_fits(
 
 
 def choose_device(wanted: str) -> torch.device:
-    """A GPU if there is one, unless another device is wanted.
+    """Return the requested device; for "auto" a GPU if there is one, else the CPU.
 
     Raises:
-        LoadError: torch has no such device here.
+        LoadError: torch cannot use such a device on this machine.
     """
     if wanted == "auto":
         if torch.cuda.is_available():
@@ -247,10 +246,12 @@ def choose_device(wanted: str) -> torch.device:
 
 
 def choose_dtype(wanted: str, device: torch.device, config: Any) -> torch.dtype:
-    """float32 on a CPU, where half precision is slower; elsewhere the checkpoint's own type, where it runs.
+    """Return the requested type; for "auto" float32 on a CPU, where half precision is slower, else 16 bits.
+
+    That is the checkpoint's own type where the device supports it, or else float16.
 
     Raises:
-        LoadError: torch has no such floating-point type, or only stores numbers in it.
+        LoadError: torch has no such floating-point type, or cannot compute in it.
     """
     if wanted != "auto":
         dtype = getattr(torch, wanted, None)
@@ -269,7 +270,7 @@ def choose_dtype(wanted: str, device: torch.device, config: Any) -> torch.dtype:
 
 
 def slower_on_cpu(device: torch.device, dtype: str, quantize: str | None) -> str | None:
-    """Return why a model computes slower than it could here, by what was asked for; None where it does not.
+    """Return why the requested options make a model slower than it could be on a CPU; None where they do not.
 
     A pass of SmolLM2-135M took 1.4 to 2 times as long in int8 as in float32 with the kernels (AVX-512, 1 and 8 slots),
     and 6 times with AVX2; 1.8 times in bfloat16, up to 3.5 times in float16.
@@ -284,7 +285,7 @@ def slower_on_cpu(device: torch.device, dtype: str, quantize: str | None) -> str
 
 
 def _check_gguf_options(file: GgufFile, quantize: str | None, workers: Workers | None) -> None:
-    """Refuse what cannot be done with a GGUF file."""
+    """Refuse options that are not supported for a GGUF file."""
     option = "--quantize" if quantize else "--tensor-parallel" if workers else None
     if option is not None:
         message = f"{file.name} is a GGUF file, which transformers can only unpack, on one device."
@@ -296,7 +297,7 @@ def _config(folder: Path, name: str, gguf: GgufFile | None) -> Any:
         config = read_config(folder) if gguf is None else gguf_config(gguf)
     except LoadError:
         raise
-    except Exception as error:  # reading what others wrote, the libraries raise anything
+    except Exception as error:  # on files written by others the libraries may raise anything
         message = f"transformers finds no model that it knows in the config.json of {name}: {what_is_wrong(error)}"
         raise _unsupported(message) from error
     decoder_only = not config.is_encoder_decoder and config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -309,10 +310,10 @@ def _config(folder: Path, name: str, gguf: GgufFile | None) -> Any:
 
 
 def _context_length(name: str, config: Any) -> int:
-    """The positions a model may use.
+    """Return the number of positions a model may use.
 
     Raises:
-        LoadError: scaling leaves it none, or more than can be counted.
+        LoadError: scaling leaves it fewer than 2, or more than `MOST`.
     """
     longest = int(getattr(config, "max_position_embeddings", None) or 0)
     length = stretched_context(config, longest if longest > 0 else FALLBACK_CONTEXT)

@@ -1,4 +1,4 @@
-"""What the cost of a model's passes depends on."""
+"""The facts on which the cost of a model's passes depends."""
 
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -8,14 +8,14 @@ from ladechat.model.load import LoadedModel
 from ladechat.model.trained import fingerprint
 
 COMPUTE = ("torch", "transformers", "torchao", "ladechat")
-"""Packages with code that computes."""
+"""The packages whose code computes passes."""
 
 
 def pass_facts(loaded: LoadedModel) -> dict[str, Any]:
-    """Return the facts by which saved costs are found again, and layers to skip; the processor is not among them.
+    """Return the facts by which saved costs and skipped layers are looked up, except the processor.
 
     Raises:
-        LoadError: the weights, which are among them, cannot be read.
+        LoadError: the weights cannot be read; their fingerprint is one of the facts.
     """
     versions = {}
     for package in COMPUTE:
@@ -25,7 +25,7 @@ def pass_facts(loaded: LoadedModel) -> dict[str, Any]:
     return {
         "config": {key: value for key, value in model.config.to_dict().items() if key != "_name_or_path"},
         "weights": fingerprint(loaded.folder),
-        "device": loaded.device,  # it says how many share the model
+        "device": loaded.device,  # includes the number of devices that share the model
         "dtype": loaded.dtype,
         "quantization": loaded.quantization,
         "attention": model.config._attn_implementation,

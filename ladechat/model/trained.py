@@ -1,6 +1,6 @@
-"""What was trained for a model whose own weights stay as they are: the maps of hidden transfer, the heads of Medusa.
+"""Files of trained parts for a model with frozen weights: the maps of hidden transfer, the heads of Medusa.
 
-They are kept in safetensors files, where nothing is ever run, with a header that says which model they belong to.
+They are safetensors files, which contain no code, with a header that names the model they belong to.
 """
 
 import hashlib
@@ -26,27 +26,26 @@ from ladechat.model.checkpoint.files import LoadError, is_gguf, weight_files
 
 FORMAT = "ladechat-trained-1"
 KINDS = ("transfer", "medusa")
-"""What can be trained. The file of each is called by it, with .safetensors behind."""
+"""The kinds that can be trained. The file of each has its name, with the suffix .safetensors."""
 
 MIB = 1 << 20
 MOST_STEPS_AHEAD = 16
-"""Positions that a file may have maps or heads for. No method uses as many."""
+"""The most positions for which a file may have maps or heads. No method uses as many."""
 TENSORS = {"transfer": ("weights",), "medusa": ("biases", "weights")}
-"""The tensors of each kind of file, sorted."""
+"""The names of the tensors in each kind of file, sorted."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """Maps or heads, and how good they are.
+    """Trained maps or heads, with their acceptance rates.
 
     Attributes:
         kind: one of `KINDS`.
-        maps: what was trained, for k tokens ahead.
-        chances: (k, `RANKS`) how often the guess of each rank for each position was right, in text it was not trained
-            on.
-        base: the `fingerprint` of the model that it was trained for.
-        base_name: what that model was called.
-        steps: how many steps it was trained.
+        maps: the maps or heads, for k tokens ahead.
+        chances: (k, `RANKS`) how often the guess of each rank for each position was right, on held-out text.
+        base: the `fingerprint` of the model that they were trained for.
+        base_name: the name of that model.
+        steps: the number of training steps.
     """
 
     kind: str
@@ -59,7 +58,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class _Header:
-    """What the header of a file says, checked."""
+    """The header of a file, validated."""
 
     kind: str
     base: str
@@ -70,12 +69,12 @@ class _Header:
 
 
 def fingerprint(folder: Path) -> str:
-    """Of the weights of a checkpoint, a folder or a GGUF file: 32 hexadecimal digits, other ones for another model.
+    """Return a fingerprint of the weights of a checkpoint, a folder or a GGUF file: 32 hexadecimal digits.
 
-    It is the beginning of the SHA-256 of each file's name, size, first and last MiB, so that it takes no time.
+    It is the beginning of the SHA-256 of each file's name, size, first and last MiB, which takes hardly any time.
 
     Raises:
-        LoadError: a file is not there or cannot be read.
+        LoadError: a file is missing or cannot be read.
     """
     found = [folder] if is_gguf(folder) else [folder / name for name in sorted(weight_files(folder) or [])]
     digest = hashlib.sha256()
@@ -94,14 +93,14 @@ def fingerprint(folder: Path) -> str:
 
 
 def trained_folder(base: str) -> Path:
-    """Where what is trained for the model with this fingerprint is kept, unless it is put elsewhere."""
+    """Return the default folder for files trained for the model with this fingerprint."""
     return user_data_path("ladechat") / "trained" / base
 
 
 def find_trained(folder: Path, base: str) -> dict[str, Path]:
-    """The files of what was trained for a model, by kind: beside its weights, or else in `trained_folder`.
+    """Return the trained files of a model, by kind: beside its weights, or else in `trained_folder`.
 
-    A place that may not be searched counts as one that has them, so that who reads them says why they cannot be used.
+    A folder without search permission counts as having them, so that reading them reports the error.
 
     Args:
         folder: the checkpoint, a folder or a GGUF file.
@@ -118,7 +117,7 @@ def find_trained(folder: Path, base: str) -> dict[str, Path]:
 
 
 def _may_be_there(file: Path) -> bool:
-    """Whether it is a file, as far as can be known."""
+    """Return whether it is a file; True where that cannot be known."""
     try:
         return file.is_file()
     except OSError:
@@ -126,10 +125,10 @@ def _may_be_there(file: Path) -> bool:
 
 
 def write_trained(path: Path, trained: Trained) -> None:
-    """Put it into a file in 16 bits, whole or not at all: what was there before is there until then.
+    """Write maps or heads to a file, in 16 bits. The file is replaced atomically.
 
     Raises:
-        OSError: it cannot be written, as on a full disk.
+        OSError: it cannot be written, for example on a full disk.
         ValueError: not all of its numbers are finite.
     """
     maps = trained.maps
@@ -149,7 +148,7 @@ def write_trained(path: Path, trained: Trained) -> None:
 
 
 def _in_16_bits(tensor: torch.Tensor) -> torch.Tensor:
-    """In float16, or in bfloat16 where numbers are beyond its range: it is coarser."""
+    """Return a copy on the CPU in float16, or where numbers exceed its range in bfloat16, which is coarser."""
     for dtype in (torch.float16, torch.bfloat16):
         packed = tensor.detach().to("cpu", dtype, copy=True).contiguous()
         if bool(packed.isfinite().all()):
@@ -160,18 +159,18 @@ def _in_16_bits(tensor: torch.Tensor) -> torch.Tensor:
 def read_trained(
     path: Path, base: str, depth: int, width: int, device: torch.device | str, dtype: torch.dtype
 ) -> Trained:
-    """What a file holds, for passes of a model.
+    """Read the maps or heads in a file, for passes of a model.
 
     Args:
-        path: of the file.
+        path: the file.
         base: the fingerprint of the model.
-        depth: how many decoder layers it has.
-        width: d, the length of its hidden states.
-        device: where it is.
-        dtype: what it computes in.
+        depth: the number of its decoder layers.
+        width: d, the size of its hidden states.
+        device: the model's device.
+        dtype: the type in which it computes.
 
     Raises:
-        LoadError: the file cannot be read, is something else or damaged, or was trained for another model.
+        LoadError: the file cannot be read, is of another format or damaged, or was trained for another model.
     """
     _check_is_a_file(path)
     try:
@@ -193,7 +192,7 @@ def read_trained(
 
 
 def _check_is_a_file(path: Path) -> None:
-    """Refuse what is not there, and what would be read for ever, such as a pipe."""
+    """Refuse a missing path, and one whose reading may never end, such as a pipe."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:
@@ -204,7 +203,7 @@ def _check_is_a_file(path: Path) -> None:
 
 
 def _header(path: Path, found: Mapping[str, str] | None) -> _Header:
-    """What the header says, if it is one of ours and all of it makes sense."""
+    """Return the header, if it is one of ours and valid."""
     says = found or {}
     form, kind = says.get("format", ""), says.get("kind", "")
     if form != FORMAT:
@@ -221,7 +220,7 @@ def _header(path: Path, found: Mapping[str, str] | None) -> _Header:
 
 
 def _layers(found: Any, kind: str) -> list[int]:
-    """What stands under `layers`: whole numbers that do not fall, at least one for hidden transfer."""
+    """Return the entry `layers`: non-decreasing integers, at least one for hidden transfer, none for Medusa."""
     layers = [operator.index(layer) for layer in found]
     if layers != sorted(layers) or bool(layers) != (kind == "transfer") or (layers and layers[0] < 0):
         raise ValueError(f"No layers: {layers}")
@@ -229,7 +228,7 @@ def _layers(found: Any, kind: str) -> list[int]:
 
 
 def _chances(found: Any) -> list[list[float]]:
-    """What stands under `chances`: `RANKS` of them, from 0 to 1, for each token ahead."""
+    """Return the entry `chances`: `RANKS` numbers from 0 to 1 for each token ahead."""
     rows = [[float(chance) for chance in row] for row in found]
     sound = all(len(row) == RANKS and all(0 <= chance <= 1 for chance in row) for row in rows)
     if not sound or not 1 <= len(rows) <= MOST_STEPS_AHEAD:
@@ -238,7 +237,7 @@ def _chances(found: Any) -> list[list[float]]:
 
 
 def _check_model(path: Path, header: _Header, base: str, depth: int) -> None:
-    """Refuse what was trained for another model."""
+    """Refuse maps or heads trained for another model."""
     if header.base != base:
         name = header.base_name[:80]
         message = f"{path} was trained for another model, {name}, with other weights than the one that is loaded."
@@ -250,7 +249,7 @@ def _check_model(path: Path, header: _Header, base: str, depth: int) -> None:
 
 
 def _check_shapes(path: Path, header: _Header, file: Any, width: int) -> None:
-    """Refuse tensors of other shapes, before they are read: the memory may not be enough for them."""
+    """Refuse tensors of other shapes before they are read: they may not fit the memory."""
     ahead = len(header.chances)
     wanted = {"weights": [ahead, width, width], "biases": [ahead, width]}
     names = tuple(sorted(file.keys()))

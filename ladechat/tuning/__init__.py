@@ -1,1 +1,1 @@
-"""How much is worth drafting here: what passes cost, how often drafts are right, and the policy that weighs both."""
+"""Tuning to this machine: the cost of passes, acceptance rates of drafts, and the policy that weighs both."""

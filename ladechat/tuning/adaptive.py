@@ -1,4 +1,4 @@
-"""The adaptive policy: as many drafts, the likeliest first, as bring the most tokens per second here."""
+"""The adaptive policy: takes the most likely drafts, as many as maximise tokens per second on this machine."""
 
 import heapq
 from collections.abc import Sequence
@@ -20,38 +20,38 @@ from ladechat.tuning.running_mean import RunningMean
 MAX_DRAFTS = 63
 """The most drafted tokens in a pass: with the last token, 64 slots."""
 LEAST_CHANCE = 0.001
-"""A draft less likely than this is worth no slot on any device."""
+"""A less likely draft is not worth a slot on any device."""
 UNPAID_STEPS, LONGEST_PAUSE = 8, 32
-"""After so many steps in which drafting was not expected to pay it pauses: for 1 step, then for 2, 4 …"""
+"""After so many steps in which drafting was not expected to pay, it pauses: for 1 step, then for 2, 4 …"""
 OVERHEAD_MEMORY = 50
-"""The time that a step takes outside its pass is a mean of about so many steps."""
+"""The time that steps take outside their pass is a mean over about so many steps."""
 
 
 class Costs(Protocol):
-    """What passes cost: see `ladechat.tuning.costs.PassCosts`."""
+    """The cost of passes: see `ladechat.tuning.costs.PassCosts`."""
 
     def curve(self, most: int) -> NDArray[np.float64]:
-        """Return (most,) the seconds of a pass of 1, 2 … `most` slots."""
+        """Return the (most,) seconds of a pass of 1, 2 … `most` slots."""
         ...
 
     def observe(self, slots: int, seconds: float) -> None:
-        """Learn from a pass that was timed."""
+        """Learn from a timed pass."""
         ...
 
 
 class Forecast(NamedTuple):
-    """What a pass was chosen for.
+    """The expectations by which a pass was chosen.
 
     Attributes:
         drafting: whether drafters were asked.
-        slots: of the pass.
-        least: those of them that were in it in any case.
-        expected: tokens expected of it with 0, 1 … of the drafts there were, the likeliest first.
-        cost: of the step, in plain passes.
+        slots: the number of slots of the pass.
+        least: how many of them were included unconditionally.
+        expected: the expected tokens with 0, 1 … drafts, the most likely first.
+        cost: the cost of the step, in plain passes.
         overhead: seconds that the step takes beyond a pass of so many slots: for pseudo rows, and outside the pass.
-        carriers: the slots that are to carry hidden states.
-        rows_pay: whether they are expected to be worth it; None where no drafter uses them.
-        saved: seconds that the drafts made of hidden states are expected to save; None without such drafts.
+        carriers: the slots for which hidden states are requested.
+        rows_pay: whether these are expected to pay; None where no drafter uses them.
+        saved: seconds that the drafts made from hidden states are expected to save; None without such drafts.
     """
 
     drafting: bool = False
@@ -66,7 +66,7 @@ class Forecast(NamedTuple):
 
     @property
     def tokens(self) -> float:
-        """Expected of the pass."""
+        """The expected tokens of the pass."""
         return float(self.expected[self.slots - self.least])
 
     @property
@@ -75,7 +75,7 @@ class Forecast(NamedTuple):
         return self.tokens > self.cost
 
     def by_slots(self) -> NDArray[np.float64]:
-        """Return (`MAX_DRAFTS` + 1,) tokens expected of the best pass of 1, 2 … slots."""
+        """Return the (`MAX_DRAFTS` + 1,) expected tokens of the best pass of 1, 2 … slots."""
         tokens = np.full(MAX_DRAFTS + 1, self.expected[-1])
         tokens[: self.least - 1] = 1.0
         tokens[self.least - 1 : self.least - 1 + len(self.expected)] = self.expected[: len(tokens) - self.least + 1]
@@ -83,18 +83,18 @@ class Forecast(NamedTuple):
 
 
 class AdaptivePolicy:
-    """Best-first choice among all proposals.
+    """Chooses drafts best-first among all proposals.
 
     A node's chance is the product of the acceptance rates on its path. Taken by falling chance, n nodes are expected to
-    yield 1 + Σ chances tokens from a pass of n + 1 slots: that n is taken for which tokens ÷ seconds are most.
-    Where even that, with all that drafting takes outside the pass, is less than a plain step yields, drafting pauses
-    for longer and longer.
+    yield 1 + Σ chances tokens from a pass of n + 1 slots: the n with the most tokens per second is taken. Where even
+    that, including the time that drafting takes outside the pass, is slower than plain decoding, drafting pauses for
+    longer and longer.
 
     Args:
-        costs: seconds of passes, by slots.
+        costs: the seconds of passes, by slots.
 
     Attributes:
-        forecast: what the latest pass was chosen for.
+        forecast: the expectations by which the latest pass was chosen.
     """
 
     def __init__(self, costs: Costs) -> None:
@@ -105,11 +105,11 @@ class AdaptivePolicy:
         self._overheads = {kind: RunningMean(OVERHEAD_MEMORY, 0.0) for kind in _Kind}
 
     def drafting(self) -> bool:
-        """Return False for a while where drafting does not pay."""
+        """Return whether to draft: False during a pause, where drafting does not pay."""
         return not self._backoff.paused
 
     def choose(self, last_token: int, proposals: Sequence[Proposal]) -> PassPlan:
-        """Return the tree with the most tokens per second to be expected; whole proposals are in it in any case."""
+        """Return the tree with the most expected tokens per second; whole proposals are always included."""
         tree = SlotTree(last_token)
         if not self.drafting():
             self.forecast = Forecast()
@@ -121,14 +121,14 @@ class AdaptivePolicy:
         tree.truncate(least + best.drafts)
         self.forecast = self._with_rows(Forecast(True, len(tree), least, best.expected), proposals, grown, best, tree)
         taken = [[slot if slot < len(tree) else NOT_TAKEN for slot in own] for own in slots]
-        # Before a pause nobody would use what slots carry.
+        # Hidden states of the last pass before a pause would not be used.
         pauses = self._backoff.ends and not self._goes_on(self.forecast)
         return PassPlan(tree, taken, () if pauses else self.forecast.carriers)
 
     def _with_rows(
         self, forecast: Forecast, proposals: Sequence[Proposal], grown: "_Grown", best: "_Best", tree: SlotTree
     ) -> Forecast:
-        """Add what hidden states are expected to save, which slots carry some, and so what the step costs."""
+        """Return the forecast with the saving expected of hidden states, their carriers, and the cost of the step."""
         from_hidden = [one for one in proposals if one.from_hidden]
         if any(one.nodes for one in from_hidden):
             forecast = forecast._replace(
@@ -143,12 +143,12 @@ class AdaptivePolicy:
         return forecast._replace(overhead=overhead, cost=cost)
 
     def observe(self, result: PassResult, proposals: Sequence[Proposal], overhead: float) -> None:
-        """Learn what the step cost and what proposals were worth."""
+        """Learn the cost of the step and the acceptance rates of the proposals."""
         forecast, seconds = self.forecast, result.forward_seconds
         for proposal in proposals:
             self._rates.observe(proposal.nodes, result.tokens)
         carriers = _given(forecast.carriers, result.hidden)
-        # A machine that pauses once has not become slow.
+        # A single stall does not mean that the machine has become slow.
         self._overheads[_kind(forecast.drafting, carriers)].add(min(overhead, seconds))
         if carriers:
             self._rows.observe_pass(carriers, seconds, float(self._costs.curve(forecast.slots)[-1]))
@@ -164,37 +164,37 @@ class AdaptivePolicy:
         elif self._goes_on(forecast):
             self._backoff.succeed()
         else:
-            # Drafts made of hidden states come a step later than others: after a pause they need a second one.
+            # Drafts from hidden states come a step later than others: after a pause they need a second step.
             self._backoff.fail(2 if forecast.carriers else 1)
 
     def _goes_on(self, forecast: Forecast) -> bool:
-        """Return whether drafting was expected to pay, or has to go on: a window moves on with every pass."""
+        """Return whether drafting was expected to pay, or must continue: a window moves on with every pass."""
         return forecast.pays or forecast.least > 1
 
     def _overhead(self, carriers: Sequence[int]) -> float:
-        """Return the seconds that a step with drafts takes beyond a pass of its slots."""
+        """Return the seconds that a step with drafts takes in addition to a pass of its slots."""
         outside = self._beyond(_kind(True, carriers), _Kind.PLAIN)
         return self._rows.row_seconds * len(carriers) + outside
 
     def _beyond(self, kind: "_Kind", other: "_Kind") -> float:
-        """Return how much longer steps of one kind take outside their passes than those of another."""
+        """Return how many seconds longer steps of one kind take outside their passes than those of another."""
         return max(0.0, self._outside(kind) - self._outside(other))
 
     def _outside(self, kind: "_Kind") -> float:
-        """Return the seconds outside the pass. Until one kind of drafting has been timed, the other stands in."""
+        """Return the seconds outside the pass. Until one kind of drafting has been timed, the other's time is used."""
         return self._overheads[kind if self._overheads[kind].weight else ALIKE.get(kind, kind)].value
 
     def _best(self, least: int, chances: Sequence[float]) -> "_Best":
-        """Return how many drafts to take, by falling chance, beside `least` slots that are in the pass in any case."""
+        """Return how many drafts to take, by falling chance, in addition to `least` slots that are always included."""
         expected = np.cumsum([1.0, *chances])
         seconds = self._costs.curve(least + len(chances))[least - 1 :] + self._beyond(_Kind.DRAFTING, _Kind.PLAIN)
         best = int(np.argmax(expected / seconds))
         return _Best(best, expected.tolist(), float(seconds[best]))
 
     def _grow(self, tree: SlotTree, proposals: Sequence[Proposal], slots: Sequence[list[int]]) -> "_Grown":
-        """Add up to `MAX_DRAFTS` nodes to the tree, the likeliest first.
+        """Add up to `MAX_DRAFTS` nodes to the tree, the most likely first, and return the chances of their slots.
 
-        Fills in `slots`. A node whose token stands there already shares that slot.
+        Fills in `slots`. A node whose token is already a child of its parent's slot shares that child.
         """
         children = [_children(proposal) for proposal in proposals]
         waiting: list[tuple[float, int, int]] = []  # −chance, proposal, node
@@ -221,14 +221,14 @@ class AdaptivePolicy:
 
 
 class _Grown(NamedTuple):
-    """The chances of slots, falling: of those that were added, and of those that would be without hidden states."""
+    """The falling chances of the slots that were added, and of those that would be without hidden states."""
 
     chances: Sequence[float]
     without_hidden: Sequence[float]
 
 
 class _Best(NamedTuple):
-    """How many drafts to take, the tokens expected of a pass that takes 0, 1 … drafts, and the step's seconds."""
+    """The number of drafts to take, the expected tokens of a pass with 0, 1 … drafts, and the step's seconds."""
 
     drafts: int
     expected: Sequence[float]
@@ -236,17 +236,17 @@ class _Best(NamedTuple):
 
     @property
     def tokens(self) -> float:
-        """Expected of the step."""
+        """The expected tokens of the step."""
         return self.expected[self.drafts]
 
     @property
     def rate(self) -> float:
-        """Tokens per second."""
+        """The expected tokens per second."""
         return self.tokens / self.seconds
 
 
 class _Kind(Enum):
-    """Of steps, by what is to be done outside the pass."""
+    """A kind of step, by the work outside the pass."""
 
     PLAIN, DRAFTING, WITH_HIDDEN = range(3)
 
@@ -259,16 +259,14 @@ def _kind(drafting: bool, carriers: Sequence[int]) -> _Kind:
 
 
 def _given(chosen: Sequence[int], hidden: Hidden | None) -> Sequence[int]:
-    """Return the chosen slots for which the pass gave hidden states: where those are of pseudo rows, the slots that
-    carried some.
-    """
+    """Return the chosen slots for which the pass gave hidden states; with pseudo rows, the slots that carried them."""
     if hidden is None:
         return ()
     return chosen if hidden.pseudo is None else hidden.carriers
 
 
 def _children(proposal: Proposal) -> dict[int, list[int]]:
-    """Return the nodes below each node, and below `ROOT`; none of a proposal that is taken as a whole."""
+    """Return the children of each node and of `ROOT`; empty for a proposal that is taken as a whole."""
     below: dict[int, list[int]] = {}
     if not proposal.whole:
         for index, node in enumerate(proposal.nodes):

@@ -1,13 +1,13 @@
-"""Pauses of what does not pay (exponential backoff)."""
+"""Exponential backoff: pauses of an action that does not pay."""
 
 
 class Backoff:
-    """After some failures in a row a pause, after it another trial, and each pause is twice as long as the last.
+    """Pauses after some failures in a row, then tries again; each further pause is twice as long as the last.
 
     Args:
         trials: failures before the first pause.
         first: the length of that pause, in steps.
-        longest: the length of a pause at most.
+        longest: the most steps of a pause.
     """
 
     def __init__(self, trials: int, first: int, longest: int) -> None:
@@ -17,7 +17,7 @@ class Backoff:
 
     @property
     def paused(self) -> bool:
-        """Whether there is a pause now."""
+        """Whether it is in a pause."""
         return self._pause > 0
 
     @property
@@ -26,16 +26,16 @@ class Backoff:
         return self._left == 1
 
     def succeed(self) -> None:
-        """It has paid: all is as at the beginning."""
+        """Record a success: reset to the initial state."""
         self._left, self._next = self._trials, self._first
 
     def fail(self, trials: int) -> None:
-        """It has not paid. If that begins a pause, so many failures after it begin the next one."""
+        """Record a failure. If it begins a pause, `trials` failures after that pause begin the next one."""
         self._left -= 1
         if not self._left:
             self._pause, self._next = self._next, min(2 * self._next, self._longest)
             self._left = trials
 
     def wait(self) -> None:
-        """One step of a pause is over."""
+        """Count one step of a pause."""
         self._pause -= 1

@@ -1,4 +1,4 @@
-"""What passes of several sizes cost here: measured once, kept for the next session, corrected by what is seen."""
+"""The cost of passes by size on this machine: measured once, saved for later sessions, corrected by observation."""
 
 import time
 from pathlib import Path
@@ -12,31 +12,31 @@ from ladechat.decoder.verify_mask import SlotTree
 from ladechat.tuning.saved import read_value, saved_file, write_value
 
 SIZES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-"""The numbers of slots that passes are timed with."""
+"""The numbers of slots for which passes are timed."""
 ROUNDS = 3
 BUDGET_SECONDS = 1.0
-"""No further round is begun after so long."""
+"""No further round starts after so long."""
 TOO_DEAR = 8.0
-"""A pass that costs more than this many plain ones hardly pays: larger ones are not timed, and cost in proportion."""
+"""A pass that costs more than this many plain ones hardly pays: larger ones are not timed but extrapolated."""
 
 MANY, NEARLY_FREE = 64, 1.3
 
 EVERYWHERE, NEARBY = 0.04, 0.12
-"""How far a timed pass corrects all sizes (the machine has become slower, the text longer), and those beside it."""
+"""How far a timed pass corrects all sizes (the machine has become slower, the text longer), and neighbouring sizes."""
 MOST_OFF = 2.0
-"""A machine that pauses once has not become slow: a pass counts as at most this many times what was expected."""
+"""A single stall does not mean that the machine is slow: a pass counts as at most this many times the expected time."""
 
 MOST_SLOTS = 1_000_000
 LEAST_SECONDS, MOST_SECONDS = 1e-9, 1e6
-"""No pass takes less, and nobody has waited for one that takes more: such a file is damaged."""
+"""The plausible seconds of a pass: a file with values outside is damaged."""
 
 
 class PassCosts:
-    """The seconds of a pass by its slots.
+    """The seconds of a pass by its number of slots.
 
     Args:
-        runner: whose passes they are.
-        file: where they are kept from session to session; None measures them in each.
+        runner: runs the passes.
+        file: where the costs are saved between sessions; None measures them in each.
     """
 
     def __init__(self, runner: Runner, file: Path | None = None) -> None:
@@ -45,15 +45,18 @@ class PassCosts:
         self._sizes: NDArray[np.float64] = np.empty(0)
         self._seconds: NDArray[np.float64] = np.empty(0)
         self.timed_seconds = 0.0
-        """What all passes have taken that were run only to be timed."""
+        """The total seconds of passes that were run only to be timed."""
 
     @property
     def measured(self) -> bool:
-        """Whether anything is known yet."""
+        """Whether costs are known yet."""
         return bool(len(self._sizes))
 
     def refresh(self) -> None:
-        """Read what was kept, or measure, if nothing is known. Called between two passes, one slot of context free."""
+        """Read the saved costs, or else measure them, unless they are known already.
+
+        Called between two passes, with one slot of the context free.
+        """
         if self.measured:
             return
         kept = read_costs(self._file) if self._file else None
@@ -63,9 +66,9 @@ class PassCosts:
             self._set(kept)
 
     def measure(self) -> None:
-        """Time all sizes, round after round, and keep the least of each: what else runs can only make a pass slower.
+        """Time all sizes, round after round, and take the minimum of each: other load only makes passes slower.
 
-        The cache stays as it is; one slot of the context must be free.
+        The cache does not change; one slot of the context must be free.
         """
         best: dict[int, float] = {}
         began = time.perf_counter()
@@ -84,11 +87,14 @@ class PassCosts:
             write_costs(self._file, best)
 
     def known(self) -> dict[int, float]:
-        """The seconds of passes by their slots, the sizes that were measured."""
+        """Return the seconds of passes by slots, for the measured sizes."""
         return {int(size): float(seconds) for size, seconds in zip(self._sizes, self._seconds, strict=True)}
 
     def curve(self, most: int) -> NDArray[np.float64]:
-        """(most,) the seconds of a pass of 1, 2 … `most` slots: between measured sizes in proportion, and beyond."""
+        """Return the (most,) seconds of a pass of 1, 2 … `most` slots, interpolated between measured sizes.
+
+        Beyond the largest one they grow in proportion to the slots.
+        """
         slots = np.arange(1, most + 1)
         seconds: NDArray[np.float64] = np.interp(slots, self._sizes, self._seconds)
         if most > self._sizes[-1]:
@@ -103,7 +109,7 @@ class PassCosts:
         return bool(curve[-1] <= NEARLY_FREE * curve[0])
 
     def observe(self, slots: int, seconds: float) -> None:
-        """Correct what is known by a pass that was timed: all sizes a little, those beside it more."""
+        """Correct the costs by a timed pass: all sizes a little, neighbouring sizes more."""
         expected = float(self.curve(slots)[-1])
         off = min(max(seconds / expected, 1 / MOST_OFF), MOST_OFF) - 1
         right = min(int(np.searchsorted(self._sizes, slots)), len(self._sizes) - 1)
@@ -126,22 +132,22 @@ class PassCosts:
 
 
 def costs_file(**about: object) -> Path:
-    """Return where the costs of a model's passes are saved, as it runs here: see `saved_file`."""
+    """Return the file for the costs of a model's passes on this machine: see `saved_file`."""
     return saved_file("costs", **about)
 
 
 def read_costs(file: Path) -> dict[int, float] | None:
-    """Return the seconds that are saved, by slots; None if nothing usable is."""
+    """Return the saved seconds by slots; None if there are none that can be used."""
     return read_value(file, _usable)
 
 
 def write_costs(file: Path, seconds: dict[int, float]) -> None:
-    """Save costs. Where nothing can be written they are measured again the next time."""
+    """Save costs. Where the file cannot be written, they are measured again the next time."""
     write_value(file, {"seconds": seconds})
 
 
 def _usable(saved: Any) -> dict[int, float]:
-    """Return the seconds that a file holds, by slots: of a plain pass and of larger ones."""
+    """Return the seconds in a file's content, by slots: of a plain pass and of larger ones."""
     costs = {int(slots): float(seconds) for slots, seconds in saved["seconds"].items()}
     sensible = all(LEAST_SECONDS <= seconds <= MOST_SECONDS for seconds in costs.values())
     if not sensible or len(costs) == 1 or min(costs) != 1 or max(costs) > MOST_SLOTS:
@@ -150,8 +156,8 @@ def _usable(saved: Any) -> dict[int, float]:
 
 
 def _rising(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Costs by rising slots, none above the next: a larger pass does the work of a smaller one.
+    """Return costs made non-decreasing by slots: a larger pass includes the work of a smaller one.
 
-    So a size that was timed in a loud moment does not look dearer than those above it.
+    So a size that was timed under load does not look slower than larger ones.
     """
     return np.minimum.accumulate(seconds[::-1])[::-1].copy()

@@ -1,4 +1,4 @@
-"""Whether the hidden states that drafts are made of are worth their price, and which slots should carry them."""
+"""The choice of slots that carry pseudo rows, and whether the drafts made from them are worth their cost."""
 
 from collections.abc import Sequence
 
@@ -9,21 +9,22 @@ from ladechat.tuning.backoff import Backoff
 from ladechat.tuning.running_mean import RunningMean
 
 MEMORY = 50
-"""Savings and prices are means of about so many passes."""
+"""Savings and costs are means over about so many passes."""
 MOST_OFF = 4.0
-"""A machine that pauses once has not become slow: a pass with hidden states counts as at most this many times what is
-known of it so far."""
+"""A single stall does not mean that the machine is slow: a pass with hidden states counts as at most this many times
+its time so far."""
 TRIAL, FIRST_PAUSE, LONGEST_PAUSE = 4, 64, 2048
-"""Passes in a row that have hidden states without a promise, and between such trials, passes that have none."""
+"""The passes of a trial, which have hidden states though no gain is expected, and the passes without any between two
+trials, from first to longest."""
 LIKELY = 0.2
-"""In a trial, slots carry rows that are the last accepted one with at least this chance."""
+"""In a trial, those slots carry rows that are the last accepted one with at least this chance."""
 
 
 class HiddenRows:
-    """Weighs what drafts made of hidden states save against what they cost in the pass before.
+    """Weighs the time that drafts made from hidden states save against their cost in the pass before.
 
-    Hidden transfer hangs rows of its own on slots of a pass, which make it dearer, so that the *next* pass has drafts.
-    They are of use if the slot turns out to be the last accepted one, its leaf. So a slot is worth its rows if
+    Hidden transfer adds pseudo rows to slots of a pass, which make it slower, so that the *next* pass has drafts. They
+    are useful if the slot turns out to be the last accepted one, the leaf. So a slot is worth its rows if
 
         chance to be the leaf · seconds that such drafts save a pass  >  seconds of its rows
     """
@@ -34,29 +35,29 @@ class HiddenRows:
 
     @property
     def row_seconds(self) -> float:
-        """What a pass takes longer for the rows of one slot. Never less than nothing, also where passes have become
-        faster than was expected of those without rows.
+        """The additional seconds of a pass for the rows of one slot; at least 0, even where passes have become faster
+        than expected without rows.
         """
         return max(0.0, self._row.value)
 
     def paying(self, leaf: NDArray[np.float64], overhead: float) -> list[int]:
-        """Return the slots that are worth their rows, if together they pay for the overhead too; else none.
+        """Return the slots that are worth their rows; none if together they do not cover the overhead, or in a pause.
 
         Args:
             leaf: (T,) for each slot of the next pass the chance that it will be the last accepted one.
-            overhead: seconds that a step spends more on making drafts of hidden states.
+            overhead: additional seconds that a step spends on making drafts from hidden states.
         """
         gain = leaf * self._saved.value - self.row_seconds
         slots: list[int] = np.flatnonzero(gain > 0).tolist()
         return slots if not self._backoff.paused and float(gain[slots].sum()) > overhead else []
 
     def tried(self, leaf: NDArray[np.float64]) -> list[int]:
-        """Return the slots that should carry rows so that something is learnt; none in a pause between trials."""
+        """Return the slots that should carry rows as a trial; none in a pause between trials."""
         likely: list[int] = np.flatnonzero(leaf >= LIKELY).tolist()
         return [] if self._backoff.paused else likely
 
     def observe_choice(self, pays: bool) -> None:
-        """Learn whether the slots of a pass were worth their rows: after some that were not, a pause begins."""
+        """Record whether the slots of a pass were worth their rows: after some that were not, a pause begins."""
         if self._backoff.paused:
             self._backoff.wait()
         elif pays:
@@ -65,26 +66,26 @@ class HiddenRows:
             self._backoff.fail(TRIAL)
 
     def observe_saving(self, seconds: float) -> None:
-        """Learn what a pass with such drafts was expected to save, against the best one without them."""
+        """Learn the seconds that a pass with such drafts was expected to save, against the best pass without them."""
         self._saved.add(seconds)
 
     def observe_pass(self, carriers: Sequence[int], seconds: float, expected: float) -> None:
-        """Learn what rows cost.
+        """Learn the cost of rows.
 
         Args:
             carriers: the slots that carried rows, at least one.
-            seconds: that the pass took.
-            expected: that it would have taken without them.
+            seconds: the duration of the pass.
+            expected: its expected duration without them.
         """
         known = expected + self.row_seconds * len(carriers)
         self._row.add((min(seconds, MOST_OFF * known) - expected) / len(carriers))
 
 
 def leaf_chances(parents: Sequence[int], reached: Sequence[float]) -> NDArray[np.float64]:
-    """Return (T,) the chance of each slot to be the last accepted one: that it is accepted, and none of its children.
+    """Return the (T,) chances of the slots to be the last accepted one: accepted, while none of their children is.
 
     Args:
-        parents: (T,) see `ladechat.decoder.verify_mask.SlotTree`.
+        parents: (T,) each slot's parent, see `ladechat.decoder.verify_mask.SlotTree`.
         reached: (T,) the chance of each slot to be accepted.
     """
     leaf: NDArray[np.float64] = np.array(reached)

@@ -1,4 +1,4 @@
-"""How often drafts of each kind are right, learnt from what was emitted."""
+"""Acceptance rates by kind of draft, learnt from the emitted tokens."""
 
 from collections.abc import Hashable, Sequence
 
@@ -6,16 +6,16 @@ from ladechat.decoder.drafters.drafter import ROOT, Node
 from ladechat.tuning.running_mean import RunningMean
 
 ASSUMED = 8.0
-"""As many drafts as a drafter's own assumption counts."""
+"""The weight of a drafter's own assumption, in drafts."""
 MEMORY = 200.0
-"""A text changes: a rate is a mean of about so many drafts."""
+"""A text changes: a rate is a mean over about so many drafts."""
 
 
 class AcceptanceRates:
-    """For each kind of node, the part that was right where the node before it was.
+    """For each kind of node, the share that was right where its parent was.
 
-    Whether a node was in the pass does not matter: that a step emitted the token it proposed can be seen either way. So
-    nothing has to be drafted only to learn what it is worth.
+    Whether a node was in the pass does not matter: whether the step emitted its token is known either way. So nothing
+    has to be verified only to learn its rate.
     """
 
     def __init__(self) -> None:
@@ -29,8 +29,8 @@ class AcceptanceRates:
     def observe(self, nodes: Sequence[Node], tokens: Sequence[int]) -> None:
         """Judge the nodes of a proposal by the tokens that a step emitted.
 
-        With tokens ``cat ran``: of ``cat → sat → on`` and ``dog``, cat was right, sat and dog were wrong, and on was
-        never judged.
+        With tokens ``cat ran`` and the nodes ``cat → sat → on`` and ``dog``, cat was right, sat and dog were wrong, and
+        on was not judged.
         """
         depths: list[int] = []  # of right nodes; 0 for others
         for node in nodes:

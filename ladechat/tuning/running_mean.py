@@ -1,4 +1,4 @@
-"""A mean that forgets."""
+"""A running mean with limited memory."""
 
 from typing import Any, Generic, TypeVar
 
@@ -10,8 +10,8 @@ class RunningMean(Generic[Value]):
 
     Args:
         memory: older values count less and less.
-        value: what is assumed before any is seen: a number, or an array of some.
-        weight: as many values the assumption counts.
+        value: the initial assumption: a number, or an array.
+        weight: the weight of that assumption, in values.
     """
 
     def __init__(self, memory: float, value: Value, weight: float = 0.0) -> None:
@@ -19,7 +19,7 @@ class RunningMean(Generic[Value]):
         self._memory = memory
 
     def add(self, value: Value) -> None:
-        """Take in one more."""
+        """Add a value."""
         self.weight = min(self.weight + 1, self._memory)
         mean: Any = self.value
         self.value = mean + (value - mean) / self.weight

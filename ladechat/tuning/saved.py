@@ -1,4 +1,4 @@
-"""Small files of what was found out about a model as it runs here, for later sessions."""
+"""Small files with measurements of a model on this machine, saved for later sessions."""
 
 import contextlib
 import hashlib
@@ -16,19 +16,19 @@ from ladechat.files import read_saved, replace_file
 Value = TypeVar("Value")
 
 MOST_FILES = 64
-"""So many files of a kind stay; those that were written the longest ago make room."""
+"""The most files of a kind; those written the longest ago are deleted."""
 MOST_BYTES = 1024 * 1024
-"""Of such a file."""
+"""The largest size of such a file."""
 
 logger = logging.getLogger(__name__)
 
 
 def saved_file(kind: str, **about: object) -> Path:
-    """Return where something is saved: one file of its kind for each model, device, type and number of threads.
+    """Return the file to save a value in: one of its kind for each model, device, type and number of threads.
 
     Args:
         kind: the name of the folder.
-        about: everything that it depends on besides the processor: the model's config, device, type, threads …
+        about: everything that the value depends on except the processor: the model's config, device, type, threads …
     """
     what = json.dumps({**about, "processor": processor()}, sort_keys=True, default=str)
     digest = hashlib.blake2b(what.encode(), digest_size=12)
@@ -36,7 +36,7 @@ def saved_file(kind: str, **about: object) -> Path:
 
 
 def processor() -> str:
-    """The name of this machine's processor."""
+    """Return the name of this machine's processor."""
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
@@ -44,11 +44,11 @@ def processor() -> str:
 
 
 def read_value(file: Path, understand: Callable[[Any], Value]) -> Value | None:
-    """Return what was saved; None if nothing usable was. A damaged file is set aside.
+    """Return the saved value; None if there is none that can be used. A damaged file is set aside.
 
     Args:
         file: see `saved_file`.
-        understand: makes a value of what stands in the file, which was JSON; whatever it raises, it makes no sense.
+        understand: makes the value from the file's parsed JSON; if it raises anything, the file counts as damaged.
     """
     value, problem = read_saved(file, lambda content: understand(json.loads(content)), MOST_BYTES)
     if problem:
@@ -57,7 +57,7 @@ def read_value(file: Path, understand: Callable[[Any], Value]) -> Value | None:
 
 
 def write_value(file: Path, value: object) -> None:
-    """Save a value, as JSON. Where nothing can be written, it has to be found out again the next time."""
+    """Save a value as JSON. Where the file cannot be written, the value has to be determined again the next time."""
     with contextlib.suppress(OSError):
         replace_file(file, json.dumps(value).encode())
         files = [one for one in file.parent.glob("*.json*") if one.is_file()]  # also those that were set aside

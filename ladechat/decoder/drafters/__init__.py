@@ -1,1 +1,1 @@
-"""Who proposes tokens: one drafter a file."""
+"""The drafters, which propose tokens: one per file."""

@@ -1,4 +1,4 @@
-"""What the decode loop and its policy know of a drafter."""
+"""The drafter interface of the decode loop and its policy."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
@@ -9,9 +9,9 @@ from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.verify_mask import SlotTree
 
 ROOT = -1
-"""The parent of a node that hangs on the last token."""
+"""The parent of a node that directly follows the last token."""
 EARLIER = "earlier"
-"""The source of what stems from an earlier text."""
+"""The source of drafts that stem from an earlier text."""
 
 
 class Node(NamedTuple):
@@ -20,9 +20,9 @@ class Node(NamedTuple):
     Attributes:
         parent: the index of the node before it in the same proposal, which comes earlier; or `ROOT`.
         token: its id.
-        source: who brought it, for people: "suffix", "prompt" …
-        kind: its acceptance rate is learnt together with all others of this kind.
-        chance: what is assumed of that rate before anything was seen: that it is right if its parent is, 0 to 1.
+        source: where it comes from, as shown to users: "suffix", "prompt" …
+        kind: nodes of the same kind share one learnt acceptance rate.
+        chance: the initial estimate of that rate: the probability that it is right if its parent is, 0 to 1.
     """
 
     parent: int
@@ -36,9 +36,9 @@ class Proposal(NamedTuple):
     """The nodes of one drafter for one pass.
 
     Attributes:
-        nodes: what it proposes.
+        nodes: the proposed tokens.
         whole: all of them go into the pass, or none.
-        from_hidden: they are made of what the pass before gave besides its logits: see `Drafter.want`.
+        from_hidden: they are made from the hidden states of the pass before: see `Drafter.want`.
     """
 
     nodes: Sequence[Node]
@@ -50,11 +50,11 @@ NOTHING = Proposal(())
 
 
 class Room(NamedTuple):
-    """What a pass has room for.
+    """The limits of a pass.
 
     Attributes:
-        tokens: how many may still be emitted.
-        positions: how many positions the pass may use, that of the last token included.
+        tokens: how many tokens may still be emitted.
+        positions: how many positions the pass may use, including that of the last token.
     """
 
     tokens: int
@@ -62,21 +62,21 @@ class Room(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """The longest useful draft: one token less than may be emitted, since the model adds one of its own."""
+        """The length of the longest useful draft: one less than may be emitted, since the model adds its own token."""
         return min(self.tokens, self.positions) - 1
 
 
 class PassResult(NamedTuple):
-    """What a pass has shown.
+    """The result of a pass.
 
     Attributes:
         tree: its slots.
-        logits: (T, vocabulary); not to be kept, the next pass may overwrite them.
-        argmax: (T,) the token with the largest logit under every slot.
+        logits: (T, vocabulary); valid until the next pass, which may overwrite them.
+        argmax: (T,) the token with the largest logit in each slot.
         path: the accepted slots.
-        tokens: what was emitted.
-        forward_seconds: what the pass took.
-        hidden: what the drafters wanted of the pass; None where none wanted anything.
+        tokens: the emitted tokens.
+        forward_seconds: the duration of the pass.
+        hidden: the hidden states that drafters requested; None where none did.
     """
 
     tree: SlotTree
@@ -89,7 +89,7 @@ class PassResult(NamedTuple):
 
     @property
     def leaf(self) -> int:
-        """The last accepted slot: the one under which the last emitted token was read."""
+        """The last accepted slot: the one whose logits gave the last emitted token."""
         return self.path[len(self.tokens) - 2] if len(self.tokens) > 1 else 0
 
 
@@ -100,37 +100,37 @@ class Drafter:
     A wrong proposal costs a slot and never changes a token.
 
     Attributes:
-        lens: whether somebody looks at what hidden states read at each layer. That costs time, and is worked out for
-            nobody else. May be assigned between two passes.
-        snapshot: what there is to show of the latest pass, if anything: one of `ladechat.decoder.step`.
+        lens: whether to compute the tokens that pseudo rows predict at each layer. That costs time, so it is on only
+            while they are shown. May be assigned between two passes.
+        snapshot: the drafter's view of the latest pass for display, one of `ladechat.decoder.step`; None without one.
     """
 
     lens = False
     snapshot: object | None = None
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Take over those parameters that it knows by name, between any two passes; the others stay as they are."""
+        """Set the given parameters that it knows, between any two passes; the others stay as they are."""
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
-        """A run begins.
+        """Start a run.
 
         Args:
-            text: the token ids so far; the loop appends what is emitted, before `observe` is called.
-            prompt_length: how many of them are the prompt; the others begin the answer, by another decoder.
+            text: the token ids so far; the loop appends the emitted tokens before it calls `observe`.
+            prompt_length: how many of them are the prompt; the rest is the part of the answer by another decoder.
         """
 
     def propose(self, room: Room) -> Proposal:
-        """Tokens that may follow the text. Not asked for in a pause of the policy; `observe` then gets no slots."""
+        """Return tokens that may follow the text. Not called while the policy pauses; `observe` then gets no slots."""
         raise NotImplementedError
 
     def want(self, tree: SlotTree) -> Want | None:
-        """What it wants of the pass over `tree` besides the logits: see `PassResult.hidden`."""
+        """Return what to compute in the pass over `tree` in addition to logits (see `PassResult.hidden`), or None."""
         return None
 
     def observe(self, result: PassResult, slots: Sequence[int]) -> None:
         """Learn from a pass.
 
         Args:
-            result: of the pass.
-            slots: for each node of the latest proposal its slot, or -1 if it was not taken; empty if it was not asked.
+            result: the result of the pass.
+            slots: for each node of the latest proposal its slot, or -1 if not taken; empty if `propose` was not called.
         """

@@ -1,7 +1,8 @@
-"""What Medusa and hidden transfer have in common: for each token ahead a list of guesses, made into a tree.
+"""The common part of Medusa and hidden transfer: for each position ahead a list of guesses, combined into a tree.
 
-They differ in who makes the lists. A list is of one position and does not know what stands before it, so the tree is
-their product: each guess of a position follows each of the one before it. Its likeliest nodes are proposed.
+They differ in how the lists are made. A list belongs to one position and does not depend on the tokens before it, so
+the tree is their product: each guess of a position follows each of the position before. Its most likely nodes are
+proposed.
 """
 
 import heapq
@@ -13,17 +14,17 @@ from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, PassResult, P
 from ladechat.decoder.drafters.recycling import largest
 
 RANKS = 8
-"""Guesses kept of each position."""
+"""Guesses per position."""
 
 
 class HeadsDrafter(Drafter):
-    """Proposes the likeliest paths through the guesses for the next positions; a subclass makes these in `_read`.
+    """Proposes the most likely paths through the guesses for the next positions; subclasses make these in `_read`.
 
     With ``cat, dog`` for the next token and ``sat`` for the one after it, it proposes ``cat → sat`` and ``dog → sat``.
 
     Args:
-        source: what it is called in drafts.
-        chances: (k, `RANKS`) what is assumed of each guess of each position: that it is right if those before it are.
+        source: the source of its drafts.
+        chances: (k, `RANKS`) the assumed probability of each guess to be right if those before it are.
         nodes: the most drafted tokens in a pass.
     """
 
@@ -32,15 +33,15 @@ class HeadsDrafter(Drafter):
         self._guesses: list[list[int]] = []
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Take the most drafted tokens from `nodes`."""
+        """Set the most drafted tokens from `nodes`."""
         self.nodes = parameters.get("nodes", self.nodes)
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
-        """Before the first pass there is nothing to guess from."""
+        """Start a run without guesses: they need the hidden states of a pass."""
         self._guesses = []
 
     def propose(self, room: Room) -> Proposal:
-        """The nodes whose paths are likeliest by what is assumed of their ranks, best first."""
+        """Return the nodes with the most likely paths, by the assumed chances of their ranks, best first."""
         nodes: list[Node] = []
         waiting: list[tuple[float, int, int, int]] = []  # −chance of the path, parent, depth, rank
 
@@ -58,10 +59,12 @@ class HeadsDrafter(Drafter):
         return Proposal(nodes, from_hidden=True)
 
     def observe(self, result: PassResult, slots: Sequence[int]) -> None:
-        """Make the guesses for the next pass from what this one gave for the last accepted slot."""
+        """Make the guesses for the next pass from this pass's hidden states of the last accepted slot."""
         logits = self._read(result, result.leaf)
         self._guesses = [] if logits is None else largest(logits, min(RANKS, logits.shape[-1])).tolist()
 
     def _read(self, result: PassResult, leaf: int) -> Tensor | None:
-        """(k, vocabulary) logits; row i guesses the token i + 2 positions after slot `leaf`. None if it has no rows."""
+        """Return (k, vocabulary) logits; row i predicts the token i + 2 positions after slot `leaf`. None if it has no
+        such hidden states.
+        """
         raise NotImplementedError

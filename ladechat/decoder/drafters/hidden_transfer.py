@@ -1,11 +1,11 @@
-"""Hidden transfer: Wu et al. 2024 (arXiv 2404.12022). Linear maps half-way up the model make hidden states of the
-tokens to come; these pseudo rows go through the remaining layers with the pass that verifies the drafts made before.
+"""Hidden transfer: Wu et al. 2024 (arXiv 2404.12022). Linear maps half-way up the model make hidden states of future
+tokens; these pseudo rows go through the remaining layers in the same pass that verifies the previous drafts.
 
-Which slot will be the last accepted one is not known before the pass, so all of them carry pseudo rows, or the first
-few, which are the likeliest. Where a slot without them is the last, the next pass has nothing to verify.
+The last accepted slot is not known before the pass, so all slots carry pseudo rows, or the first few, which are most
+likely to be accepted. Where the last accepted slot has none, the next pass has nothing to verify.
 
-How a guess comes about can be looked at: what its row would read at each layer on its way up, through the model's own
-final norm and output layer ("logit lens", nostalgebraist 2020).
+The layer lens shows how a guess comes about: the token that its row would predict at each layer, through the model's
+own final norm and output layer ("logit lens", nostalgebraist 2020).
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ class HiddenTransferDrafter(HeadsDrafter):
         self._lens: LensSnapshot | None = None
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Take `nodes` and `carriers`."""
+        """Set `nodes` and `carriers`."""
         super().configure(parameters)
         self.carriers = parameters.get("carriers", self.carriers)
 
@@ -50,11 +50,11 @@ class HiddenTransferDrafter(HeadsDrafter):
         self._lens = None
 
     def want(self, tree: SlotTree) -> Want:
-        """Pseudo rows on the first slots of the tree."""
+        """Request pseudo rows on the first slots of the tree."""
         return Want(self._maps, range(min(len(tree), self.carriers)), self.lens)
 
     def observe(self, result: PassResult, slots: Sequence[int]) -> None:
-        """Make the guesses for the next pass. What is shown is how those came about that this one has judged."""
+        """Make the guesses for the next pass. The snapshot shows how the guesses that this pass judged came about."""
         self.snapshot, self._lens = self._lens, None
         super().observe(result, slots)
         if self._guesses and result.hidden is not None and result.hidden.below:
@@ -62,7 +62,7 @@ class HiddenTransferDrafter(HeadsDrafter):
 
     @torch.inference_mode()
     def _looked_at(self, hidden: Hidden, leaf: int, after: int) -> LensSnapshot:
-        """What the pseudo rows of one slot read at each layer; at the top, the best guesses."""
+        """Return the tokens that the pseudo rows of one slot predict at each layer; at the top, the best guesses."""
         place, first = list(hidden.carriers).index(leaf), self._maps.layers[0]
         below = [states[:, place] for states in hidden.below]
         best = iter(hidden.read(hidden.norm(torch.cat(below))).argmax(-1).tolist())

@@ -1,8 +1,8 @@
 """Jacobi decoding: Song et al. 2021 and Santilli et al. 2023 (arXiv 2305.10427), the iteration without a memory.
 
-A block of tokens is guessed, one pass says what the model would write after each of them, and that is the next guess.
-What agrees from the left on is text. It is lookahead decoding without the n-grams: a token that comes out right after a
-wrong one is lost again, and with it most of the gain.
+A block of tokens is guessed, one pass gives the model's token after each of them, and these are the next guess. The
+prefix on which both agree is accepted. It is lookahead decoding without the n-grams: a right token after a wrong one is
+lost again, and with it most of the gain.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ class JacobiBlockDrafter(Drafter):
         self._iterate: list[int] = []
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Take the length of the block from `window`."""
+        """Set the length of the block from `window`."""
         self.block = parameters.get("window", self.block)
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:

@@ -1,9 +1,9 @@
 """Self-speculative decoding: Zhang et al. 2023, "Draft & Verify" (arXiv 2309.08168). The model drafts for itself with
-some of its layers skipped, a token a pass, and verifies the chain in one pass with all of them.
+some of its layers skipped, one token per pass, and verifies the chain in one pass with all of them.
 
-A draft ends early where the draft model is not sure of a token. How sure it has to be is adapted ("adaptive
-draft-exiting"), so that about nine of ten drafts are accepted. The figures are those of the authors' program
-(`decoding.py`). As there, the token that ends a draft is verified too, since the pass that made it is paid for.
+A draft ends early at a token of low probability. The threshold is adapted ("adaptive draft-exiting") so that about nine
+of ten drafts are accepted. The constants are those of the authors' program (`decoding.py`). As there, the token that
+ends a draft is verified too, since its pass has been spent.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -16,32 +16,32 @@ SOURCE = "layer_skip"
 FIRST_THRESHOLD = 0.8
 WANTED_ACCEPTANCE = 0.9
 ACCEPTANCE_MEMORY = 0.5
-"""What the acceptance rate so far counts against that of the latest pass."""
+"""The weight of the acceptance rate so far against that of the latest pass."""
 THRESHOLD_STEP, THRESHOLD_MEMORY = 0.01, 0.9
-"""The threshold is drawn towards one that is a step higher or lower, and keeps this part of what it was: so each pass
-moves it by a thousandth."""
+"""The threshold moves towards a value one step higher or lower, with this weight on its old value: by a thousandth per
+pass."""
 BANDS = 10
-"""Bands of probability, in each of which the acceptance rate is learnt by itself."""
+"""Bands of probability, each with its own acceptance rate."""
 
 
 def default_skipped(layers: int) -> frozenset[int]:
-    """Every second layer between the first quarter and the last: a guess, where nobody has searched for better ones."""
+    """Return every second layer between the first quarter and the last: a guess, until a search finds better ones."""
     return frozenset(range(layers // 4, layers - layers // 4, 2)) if layers > 1 else frozenset()
 
 
 class LayerSkipDrafter(Drafter):
-    """Drafts a chain with the model itself. It costs a (shorter) pass for each token that it drafts.
+    """Drafts a chain with the model itself. Each drafted token costs a (shorter) pass.
 
     Args:
-        model: that drafts.
-        skipped: the layers left out of drafting, from 0; None is `default_skipped`.
+        model: the model that drafts.
+        skipped: indices of the layers skipped in drafting, from 0; None is `default_skipped`.
         nodes: the most drafted tokens in a pass.
 
     Attributes:
         threshold: a token of lower probability ends a draft; adapted with every pass.
 
     Raises:
-        ValueError: there are no such layers, or none is left.
+        ValueError: `skipped` names layers that the model does not have, or all of them.
     """
 
     def __init__(self, model: LayerSkippingModel, skipped: Set[int] | None = None, nodes: int = 8) -> None:
@@ -55,14 +55,14 @@ class LayerSkipDrafter(Drafter):
         self._acceptance = 0.0
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Take the most drafted tokens from `nodes`."""
+        """Set the most drafted tokens from `nodes`."""
         self.nodes = parameters.get("nodes", self.nodes)
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
         self._text = text
 
     def propose(self, room: Room) -> Proposal:
-        """A chain. How likely a token is right is learnt by the probability that it was drafted with."""
+        """Return a chain. Acceptance rates are learnt per band of the draft model's probability."""
         self._most = min(self.nodes, room.depth)
         if self._most < 1:
             return NOTHING
@@ -75,14 +75,14 @@ class LayerSkipDrafter(Drafter):
         )
 
     def observe(self, result: PassResult, slots: Sequence[int]) -> None:
-        """Adapt the threshold to the part of the drafts that was accepted."""
+        """Adapt the threshold to the share of drafts that was accepted."""
         verified = [slot for slot in slots if slot >= 0]
         if verified:
             accepted = len(set(result.path).intersection(verified))
             self._adapt(accepted / len(verified), at_most=len(verified) == self._most)
 
     def _adapt(self, acceptance: float, *, at_most: bool) -> None:
-        """Raise the threshold where too few drafts are accepted, else lower it, unless drafts are as long as can be."""
+        """Raise the threshold where too few drafts are accepted, else lower it, unless drafts have full length."""
         self._acceptance += (1 - ACCEPTANCE_MEMORY) * (acceptance - self._acceptance)
         step = 0.0 if at_most else -THRESHOLD_STEP
         if self._acceptance < WANTED_ACCEPTANCE:
@@ -91,5 +91,5 @@ class LayerSkipDrafter(Drafter):
 
 
 def band(probability: float) -> int:
-    """The number of the band that a probability lies in, 0 to `BANDS` - 1."""
+    """Return the index of the band that a probability lies in, 0 to `BANDS` - 1."""
     return min(int(probability * BANDS), BANDS - 1)

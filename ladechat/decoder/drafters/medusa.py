@@ -17,7 +17,7 @@ SOURCE = "medusa"
 
 @dataclass(frozen=True, slots=True)
 class MedusaHeads:
-    """Residual blocks before the model's own output layer, as the trainer that the authors ship has them.
+    """Residual blocks before the model's own output layer, as in the authors' trainer.
 
     Attributes:
         weights: (k, d, d).
@@ -28,13 +28,13 @@ class MedusaHeads:
     biases: Tensor
 
     def __call__(self, states: Tensor) -> Tensor:
-        """Hidden states (…, d) to those that the output layer reads (k, …, d): ``x + SiLU(W x + b)``."""
+        """Map hidden states (…, d) to inputs of the output layer, (k, …, d): ``x + SiLU(W x + b)``."""
         added = torch.einsum("kde,...e->k...d", self.weights, states)
         return states + silu(added + self.biases.view(len(self.biases), *[1] * (states.dim() - 1), -1))
 
 
 class MedusaDrafter(HeadsDrafter):
-    """Guesses with heads. What it drafts is accepted as any other draft is, so the text is the model's.
+    """Guesses with heads. Its drafts are verified like any others, so the text is the model's own.
 
     Args:
         heads: trained for this model, on its device.
@@ -47,7 +47,7 @@ class MedusaDrafter(HeadsDrafter):
         self._heads = heads
 
     def want(self, tree: SlotTree) -> Want:
-        """Hidden states."""
+        """Request hidden states, without pseudo rows."""
         return Want()
 
     @torch.inference_mode()

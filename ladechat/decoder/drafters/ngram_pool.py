@@ -1,4 +1,4 @@
-"""The n-gram pool: what the window, the prompt and the accepted text have taught, ready to be guessed again."""
+"""The n-gram pool: n-grams of the window, the prompt and the accepted text, to make guesses from."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -11,23 +11,23 @@ Ngram = tuple[int, ...]
 Tail = tuple[int, ...]
 
 ACCEPTED = "accepted"
-"""The source of what the answer itself has."""
+"""The source of n-grams of the answer itself."""
 CAPACITY_BYTES = 32 * 1024 * 1024
 SEARCHED = 64
-"""Of the n-grams that begin with the same two tokens, how many of the latest are searched for a longer context."""
+"""Of the n-grams that begin with the same two tokens, so many of the latest are searched for a longer context."""
 LONGEST_CONTEXT = 4
-"""So many of the last tokens are matched at most: what followed more of them is likelier to follow again."""
+"""The most of the last tokens to match: a continuation of a longer match is likelier to be right."""
 BYTES_PER_NGRAM = 1200
 BYTES_PER_TOKEN = 40
-"""What an n-gram takes in two dictionaries, generously; a test measures it."""
+"""An upper estimate of an n-gram's memory in two dictionaries; a test measures it."""
 
 
 SHARE_OF_OTHERS = 4
-"""Where more than all but one part in so many is of the text, n-grams of the text make room too."""
+"""N-grams of the text make room too, once at most one n-gram in so many is from elsewhere."""
 
 
 class Guess(NamedTuple):
-    """What may follow: a tail, the source of its n-gram, and how many of the text's last tokens it matched, 1 to 4."""
+    """A possible continuation: a tail, its n-gram's source, and how many of the text's last tokens matched, 1 to 4."""
 
     tail: Tail
     source: str
@@ -35,7 +35,7 @@ class Guess(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """Of an n-gram: its source, the run in which it was new, and when it was added last, as a number that grows."""
+    """Facts about an n-gram: its source, the run in which it was new, and the serial number of its last addition."""
 
     source: str
     run: int
@@ -43,23 +43,23 @@ class _Entry(NamedTuple):
 
 
 Recent = dict[Ngram, _Entry]
-"""N-grams that begin alike, the latest added last."""
+"""N-grams with a common prefix, the latest added last."""
 
 
 class NGramPool:
-    """A bounded memory of what has followed which tokens; the n-gram that was added the longest ago leaves first. Those
-    of the text that was read last stay, unless hardly anything else is left to leave.
+    """A bounded set of n-grams, by the tokens they begin with. The n-gram added the longest ago is evicted first; those
+    of the text read last stay, unless there are hardly any others.
 
     With "the cat sat" and "cat sat down" in the pool, the guess after ``the cat`` is ``sat down``: "the cat sat"
-    matches both tokens, and "cat sat down" lengthens what follows. To add an n-gram again makes it the latest.
+    matches both tokens, and "cat sat down" lengthens the tail. Adding an n-gram again makes it the latest.
 
-    N-grams of any length live side by side, so nothing is lost when N changes. Each remembers the source that first
-    brought it; those of earlier runs have the source `EARLIER`, until the text of this run has them too. All are
-    indexed by their first token, those of three tokens or more also by their first two; matches of more tokens are
-    searched for among these.
+    It holds n-grams of any length, so nothing is lost when N changes. Each remembers the source that first added it;
+    those of earlier runs have the source `EARLIER`, until the text of this run contains them too. All are indexed by
+    their first token, those of three tokens or more also by their first two; longer matches are searched among the
+    latter.
 
     Args:
-        capacity_bytes: the most memory that it takes.
+        capacity_bytes: the most memory that it uses.
     """
 
     def __init__(self, capacity_bytes: int = CAPACITY_BYTES) -> None:
@@ -69,12 +69,12 @@ class NGramPool:
         """N-grams by their first token, and by their first two."""
         self._count = self._bytes = self._additions = 0
         self._longest = 0
-        """How many tokens the longest n-gram ever had."""
+        """The length of the longest n-gram ever added."""
         self._oldest: list[Ngram] = []
-        """From those that leave last to those that leave first, as of `_sorted_at`; taken from its end."""
+        """N-grams in the reverse order of eviction, as of `_sorted_at`; taken from the end."""
         self._sorted_at = 0
         self._text: Sequence[int] = ()
-        """What was read last."""
+        """The text read last."""
         self._read: dict[int, int] = {}
         """For each N, how many of its tokens have been read."""
 
@@ -82,19 +82,19 @@ class NGramPool:
         return self._count
 
     def begin_run(self) -> None:
-        """From now on, what is here has been learnt earlier."""
+        """Start a run: what the pool holds now counts as earlier."""
         self._run += 1
 
     def add(self, ngram: Sequence[int], source: str) -> bool:
-        """Remember an n-gram (two tokens or more), or make a known one the latest. True if it is new."""
+        """Add an n-gram (two tokens or more), or make a known one the latest. Return True if it is new."""
         return self.add_each([tuple(ngram)], source) == 1
 
     def read(self, text: Sequence[int], end: int, ngram: int, source: str) -> None:
-        """Remember the n-grams of the first `end` tokens of a text, in order.
+        """Add the n-grams of the first `end` tokens of a text, in order.
 
-        Those that were read before, because the text read last begins like this one, are not added again: as long as
-        the text fits in, they are here. So what is tried first of what follows a token is what was said last, in the
-        text or in the window, and not what the prompt says because it was repeated.
+        N-grams of the common prefix with the text read last are not added again: as long as the text fits into the
+        pool, they are in it. So the guesses tried first are those that the text or the window brought last, not those
+        of a prompt that was sent again.
         """
         if text is not self._text:
             same = common_prefix(self._text, text)
@@ -106,11 +106,11 @@ class NGramPool:
             self._read[ngram] = end
 
     def add_all(self, tokens: Sequence[int], ngram: int, source: str) -> int:
-        """Remember every n-gram of a text, in order; how many were new."""
+        """Add every n-gram of a text, in order; return how many were new."""
         return self.add_each(_ngrams(tokens, ngram), source)
 
     def add_each(self, ngrams: Iterable[Ngram], source: str) -> int:
-        """Remember n-grams, in order; how many were new."""
+        """Add n-grams, in order; return how many were new."""
         before, by_prefix = self._count, self._by_prefix
         for ngram in ngrams:
             self._additions += 1
@@ -123,7 +123,7 @@ class NGramPool:
                 self._count += 1
                 self._bytes += _size(ngram)
                 self._longest = max(self._longest, len(ngram))
-            elif source == ACCEPTED and known.run != self._run:  # an earlier run's, until this one has said it too
+            elif source == ACCEPTED and known.run != self._run:  # an earlier run's, now also in this one's text
                 entry = _Entry(source, self._run, self._additions)
             else:
                 entry = _Entry(known.source, known.run, self._additions)
@@ -141,10 +141,10 @@ class NGramPool:
         return added
 
     def guesses(self, last: Sequence[int], length: int, limit: int) -> list[Guess]:
-        """Up to `limit` tails of at most `length` tokens that have followed the end of a text, `last`.
+        """Return up to `limit` tails of at most `length` tokens that have followed the end of a text, `last`.
 
-        The longest matches come first, and of equal ones the latest added. A tail that is a prefix of an earlier
-        one would verify nothing new and is left out.
+        The longest matches come first, and of equal ones the latest added. A tail that is a prefix of an earlier one
+        would verify nothing new and is left out.
         """
         found: list[Guess] = []
         if length < 1 or limit < 1:
@@ -165,27 +165,27 @@ class NGramPool:
         return found
 
     def ngrams(self) -> Iterator[Ngram]:
-        """Everything it holds, the latest added last."""
+        """Yield all n-grams, the latest added last."""
         everything = [one for prefix, recent in self._by_prefix.items() if len(prefix) == 1 for one in recent.items()]
         everything.sort(key=_last_added)
         return (ngram for ngram, _ in everything)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         self._by_prefix.clear()
         self._oldest.clear()
         self._count = self._bytes = 0
         self._text, self._read = (), {}
 
     def _lengthened(self, token: int, tail: Tail, length: int, entry: _Entry) -> tuple[Tail, _Entry]:
-        """Replace a tail that a long match left short by that of the latest n-gram that begins with `token`, the text's
-        last, and this tail; as it is if there is none.
+        """Lengthen a short tail of a long match by the latest n-gram that begins with `token`, the text's last, and
+        this tail; return it unchanged if there is none.
         """
         longer = next(self._continuations((token, *tail)), None)
         return (tail, entry) if longer is None else (longer[0][1 : 1 + length], longer[1])
 
     def _continuations(self, tokens: Ngram) -> Iterator[tuple[Ngram, _Entry]]:
-        """The n-grams that begin with these tokens and go on after them, the latest added first."""
+        """Return the n-grams that begin with these tokens and are longer, the latest added first."""
         count = len(tokens)
         recent = self._by_prefix.get(tokens[:2])
         if recent is None:
@@ -206,10 +206,10 @@ class NGramPool:
                 del self._by_prefix[prefix]
 
     def _least_recently_added(self) -> Ngram:
-        """Sort once and take thousands from that list: most pools never forget any.
+        """Return the next n-gram to evict. Sorts only when its list is used up: most pools never evict any.
 
-        N-grams that were added since, for the first time or again, are younger than all of the list, and skipped. Those
-        of the text, which no turn adds again, leave only where they leave too little room for others.
+        N-grams added since, for the first time or again, are younger than all in the list, and skipped. Those of the
+        text, which no turn adds again, are evicted only where they leave too little room for others.
         """
         while True:
             if not self._oldest:
@@ -224,7 +224,7 @@ class NGramPool:
 
 
 def _ngrams(tokens: Sequence[int], ngram: int) -> Iterator[Ngram]:
-    """Every n-gram of a text, in order."""
+    """Return every n-gram of a text, in order."""
     return zip(*(tokens[offset:] for offset in range(ngram)), strict=False)
 
 

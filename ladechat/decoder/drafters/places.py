@@ -1,19 +1,19 @@
-"""Where the same tokens stood before: what LZ77 compressors use to find matches."""
+"""An index of earlier occurrences of the same tokens, as LZ77 compressors use it to find matches."""
 
 from collections.abc import Sequence
 
 NOWHERE = 0
-"""Before any place: no tokens end there."""
+"""No earlier place: no run ends there."""
 
 
 class Places:
-    """Where each run of `length` tokens ended, in a list that grows at its end and may be cut there.
+    """The places where each run of `length` tokens ended, in a list that grows at its end and may be cut there.
 
     A place is the number of tokens before it, so it is also the index of the token that follows. In ``a b c a b`` the
     run ``a b`` ends at the places 2 and 5, and `before[5]` is 2.
 
     Attributes:
-        before: for each place the latest earlier one where the same tokens ended, or `NOWHERE`.
+        before: for each place the latest earlier one where the same run ended, or `NOWHERE`.
     """
 
     def __init__(self, length: int) -> None:
@@ -22,10 +22,10 @@ class Places:
         self.before: list[int] = [NOWHERE]
 
     def read(self, tokens: Sequence[int]) -> None:
-        """Take in the tokens that are new: `tokens` begins with all that have been read."""
+        """Index the new tokens: `tokens` begins with all that have been read before."""
         length, latest, before = self._length, self._latest, self.before
         place = len(before)
-        while place < length and place <= len(tokens):  # so near the beginning no run has ended
+        while place < length and place <= len(tokens):  # too near the beginning for a whole run
             before.append(NOWHERE)
             place += 1
         new = tokens[place - length :]
@@ -35,7 +35,7 @@ class Places:
             place += 1
 
     def cut(self, tokens: Sequence[int], count: int) -> None:
-        """Forget all but the first `count` of the tokens that have been read, as if no others had been."""
+        """Forget all but the first `count` of the tokens read."""
         for place in range(len(self.before) - 1, count, -1):
             earlier = self.before.pop()
             if place >= self._length:

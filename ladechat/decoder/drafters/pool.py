@@ -1,4 +1,4 @@
-"""The verification branch of lookahead decoding as a drafter: n-grams that begin with the text's end."""
+"""The verification branch of lookahead decoding as a drafter: pool n-grams that begin with the text's last tokens."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -8,21 +8,21 @@ from ladechat.decoder.drafters.ngram_pool import ACCEPTED, LONGEST_CONTEXT, Gues
 from ladechat.decoder.step import PoolSnapshot
 
 SHOWN_UNTRIED = 8
-"""How many n-grams beyond the guess limit are looked up, to be shown."""
+"""How many guesses beyond the guess limit are looked up, for display only."""
 
 CHANCES = (0.25, 0.5, 0.65, 0.7)
-"""How often the first token of the first guess is right, by the tokens of context that it matched."""
+"""The assumed acceptance rate of the first token of the first guess, by the number of context tokens it matched."""
 LATER_CHANCE = 0.8
-"""How often each further token is, if the one before was right."""
+"""The assumed acceptance rate of each further token, if the one before was right."""
 BY_RANK = 0.4
-"""The first token of each further guess is assumed to be right 0.4 times as often as that of the guess before."""
+"""The first token of each further guess is assumed right 0.4 times as often as that of the guess before."""
 
 
 class PoolDrafter(Drafter):
     """Proposes up to G tails of up to N − 1 tokens, and fills the pool with the n-grams of prompt and text.
 
     Args:
-        pool: may hold n-grams already, and gets those of a window.
+        pool: may already hold n-grams, such as those of a window.
         ngram: N.
         guesses: G.
         pool_prompt: whether n-grams of the prompt enter the pool.
@@ -46,7 +46,7 @@ class PoolDrafter(Drafter):
         self._offered: list[Guess] = []
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Take N and G from `ngram` and `guesses`, and what enters the pool from `pool_prompt` and `pool_accepted`."""
+        """Set N and G from `ngram` and `guesses`, and what enters the pool from `pool_prompt` and `pool_accepted`."""
         self.ngram = parameters.get("ngram", self.ngram)
         self.most_guesses = parameters.get("guesses", self.most_guesses)
         self.pool_prompt = bool(parameters.get("pool_prompt", self.pool_prompt))
@@ -89,7 +89,7 @@ class PoolDrafter(Drafter):
         self.snapshot = PoolSnapshot(*numbers, key, offered, tried, result.tokens)
 
     def _learn(self) -> None:
-        """Add the n-grams of the prompt and of the text that are new to the pool, or come with a new N."""
+        """Add the n-grams of the prompt and of the text that are new, or all of them after a change of N."""
         end = len(self._text)
         if self.pool_prompt:
             self.pool.read(self._text, self._prompt_length, self.ngram, "prompt")

@@ -1,4 +1,4 @@
-"""Prompt lookup decoding (Saxena 2023): what followed the same words earlier in the text is the guess."""
+"""Prompt lookup decoding (Saxena 2023): guesses what followed the same tokens earlier in the text."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,13 +10,13 @@ CHANCE = 0.6
 
 
 class PromptLookupDrafter(Drafter):
-    """Copies up to `length` tokens from the latest place where the last tokens, at most `match`, stood before.
+    """Copies up to `length` tokens from after the latest earlier occurrence of the last tokens, at most `match`.
 
     After ``the cat sat. the cat`` with a match of 2 it proposes ``sat . the cat``. The defaults draft as much as
-    transformers' does with `prompt_lookup_num_tokens=10`.
+    transformers does with `prompt_lookup_num_tokens=10`.
 
-    Places are found in two tables, of one token and of two, which take in what is new in the text. A text that begins
-    like the one before, however that ended, leaves what they know of that beginning.
+    Occurrences are found in two tables, of single tokens and of pairs, to which new text is added. The entries of the
+    common prefix with the previous text are reused.
     """
 
     def __init__(self, length: int = 10, match: int = 2) -> None:
@@ -26,7 +26,7 @@ class PromptLookupDrafter(Drafter):
         self._tables = (Places(1), Places(2))
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Take the length from `window`, and one more than the match from `ngram`."""
+        """Set the length from `window`, and the match, one less than it, from `ngram`."""
         self.length, self.match = parameters.get("window", self.length), parameters.get("ngram", self.match + 1) - 1
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
@@ -44,9 +44,9 @@ class PromptLookupDrafter(Drafter):
         return Proposal([Node(i - 1 if i else ROOT, token, source, "lookup", CHANCE) for i, token in enumerate(copied)])
 
     def _continuation(self) -> int:
-        """Where the text goes on after the latest earlier place that ends like it: as many tokens alike as can be.
+        """Return the index after the latest earlier occurrence of the text's end, with the longest match.
 
-        `NOWHERE` if not even its last token stood there before.
+        `NOWHERE` if not even its last token occurred before.
         """
         for table in self._tables:
             table.read(self._text)
@@ -62,7 +62,7 @@ class PromptLookupDrafter(Drafter):
         return best
 
     def _alike(self, place: int) -> int:
-        """How many tokens before a place are those at the text's end, at most `match`."""
+        """Return how many tokens before a place equal those at the text's end, at most `match`."""
         text, count = self._text, 0
         while count < min(self.match, place) and text[place - 1 - count] == text[-1 - count]:
             count += 1

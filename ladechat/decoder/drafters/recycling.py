@@ -1,9 +1,8 @@
 """Token recycling: Luo et al. 2024, "Turning Trash into Treasure" (arXiv 2408.08696).
 
-Every pass says under every slot, also under the rejected ones, which tokens the model holds likeliest to come next. A
-table keeps them by the slot's token, and a tree of guesses is read off that table: successors of successors. Ours keeps
-the first few by the slot's last two tokens as well: after ``New York``, what came there tells more than what came after
-some other ``York``.
+Every pass gives for every slot, including rejected ones, the most likely next tokens. A table stores them by the slot's
+token, and a tree of guesses is read from that table: successors of successors. Ours also stores the first few by the
+slot's last two tokens: after ``New York``, the successors of that pair are better guesses than those of any ``York``.
 """
 
 import heapq
@@ -19,18 +18,18 @@ from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, PassResult, P
 
 SOURCE = "recycling"
 CHANCES = (0.35, 0.13, 0.06, 0.035, 0.025, 0.02, 0.015, 0.01)
-"""How often the k-th successor of a token is the next one (SmolLM2-135M, Spec-Bench); as many are kept."""
+"""How often the k-th successor of a token is the next one (SmolLM2-135M, Spec-Bench); so many are stored."""
 CHANCES_AFTER_TWO = (0.58, 0.13, 0.05)
-"""The same of successors of two tokens, of which fewer are kept."""
+"""The same for successors of two tokens, of which fewer are stored."""
 CHANCES_BEHIND = (0.04, 0.02, 0.012, 0.01, 0.01, 0.01, 0.01, 0.01)
-"""The same of successors of the last token that come after those of the last two."""
+"""The same for successors of the last token that are tried after those of the last two."""
 CAPACITY = 1 << 13
-"""Pairs of tokens whose successors are remembered; beyond it, the older half is forgotten."""
+"""The most pairs of tokens with stored successors; beyond it, the older half is dropped."""
 UNKNOWN = -1
 
 
 class Successor(NamedTuple):
-    """A token that may come next, and how its acceptance is learnt: see `Node`."""
+    """A token that may come next, with its kind and chance: see `Node`."""
 
     token: int
     kind: tuple[str, str, int]
@@ -38,14 +37,14 @@ class Successor(NamedTuple):
 
 
 class RecyclingDrafter(Drafter):
-    """Proposes the likeliest tree of successors, by the tables alone: it needs no match in the text.
+    """Proposes the most likely tree of successors from its tables alone: it needs no match in the text.
 
-    If they say ``the → cat, dog`` and ``cat → sat``, the proposal after ``the`` is ``cat``, ``cat sat``, ``dog``.
-    The table of single tokens takes 4 bytes for each of the vocabulary and each rank: 1.5 MB for 49,152 tokens.
+    If they hold ``the → cat, dog`` and ``cat → sat``, the proposal after ``the`` is ``cat``, ``cat sat``, ``dog``.
+    The table of single tokens takes 4 bytes per vocabulary entry and rank: 1.5 MB for 49,152 tokens.
 
     Args:
         nodes: the most drafted tokens in a pass.
-        capacity: the most pairs of tokens remembered.
+        capacity: the most pairs of tokens with stored successors.
     """
 
     def __init__(self, nodes: int = 8, capacity: int = CAPACITY) -> None:
@@ -55,14 +54,14 @@ class RecyclingDrafter(Drafter):
         self._text: Sequence[int] = ()
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Take the most drafted tokens from `nodes`."""
+        """Set the most drafted tokens from `nodes`."""
         self.nodes = parameters.get("nodes", self.nodes)
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
         self._text = text
 
     def propose(self, room: Room) -> Proposal:
-        """The nodes whose paths are likeliest by what is assumed of successors, best first."""
+        """Return the nodes with the most likely paths, by the assumed chances of successors, best first."""
         nodes: list[Node] = []
         waiting: list[tuple[float, int, int, Successor, int, int]] = []  # −chance of the path, …, token before, depth
         order = 0
@@ -82,7 +81,7 @@ class RecyclingDrafter(Drafter):
         return Proposal(nodes)
 
     def observe(self, result: PassResult, slots: Sequence[int]) -> None:
-        """Overwrite the successors of every token of the pass; of one that stands in it twice, by its last slot."""
+        """Overwrite the successors of every token of the pass; of a token that occurs twice, by its last slot."""
         vocabulary = result.logits.shape[-1]
         if len(self._after_one) != vocabulary:
             self._after_one = np.full((vocabulary, len(CHANCES)), UNKNOWN, np.int32)
@@ -97,11 +96,11 @@ class RecyclingDrafter(Drafter):
                 del self._after_two[pair]
 
     def _before(self, count: int) -> int:
-        """The token that stands `count` tokens before the text's last one."""
+        """Return the token `count` places before the text's last one, or `UNKNOWN`."""
         return self._text[-1 - count] if len(self._text) > count else UNKNOWN
 
     def _successors(self, before: int, token: int) -> Iterator[Successor]:
-        """Those of the two tokens, then those of the last that are not among them."""
+        """Yield the successors of the two tokens, then those of the last token that are not among them."""
         row = self._after_one[token].tolist() if token < len(self._after_one) else []
         first = self._after_two.get((before, token), [])
         yield from map(Successor, first, _KINDS_AFTER_TWO, CHANCES_AFTER_TWO)
@@ -118,9 +117,9 @@ BLOCK = 64
 
 
 def largest(logits: torch.Tensor, count: int) -> NDArray[np.int64]:
-    """(T, count) the tokens with the largest logits in each row of (T, vocabulary), the largest first.
+    """Return (T, count) int64, the tokens with the largest logits in each row of (T, vocabulary), the largest first.
 
-    On a CPU by blocks: the largest logits lie in the blocks with the largest maxima, and few of those need sorting.
+    On a CPU by blocks: the largest logits lie in the blocks with the largest maxima, and few of these need sorting.
     """
     rows, vocabulary = logits.shape
     if logits.device.type != "cpu" or vocabulary % BLOCK or vocabulary // BLOCK <= count:

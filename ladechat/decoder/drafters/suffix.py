@@ -1,7 +1,7 @@
-"""Suffix matching: what followed the longest earlier match of the text's end is the guess, and so are its rivals.
+"""Suffix matching: guesses what followed the longest earlier matches of the text's end.
 
 After Hu et al. 2024 (SAM decoding, arXiv 2411.10666) and Oliaro et al. 2024 (SuffixDecoding, arXiv 2411.04975). Matches
-are found as LZ77 compressors find theirs: a table of pairs of tokens, each with a chain of the places where it stood.
+are found as in LZ77 compressors: a table of pairs of tokens, each with a chain of its earlier places.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,37 +12,37 @@ from ladechat.decoder.drafters.drafter import EARLIER, ROOT, Drafter, Node, Prop
 from ladechat.decoder.drafters.places import NOWHERE, Places
 
 SOURCE = "suffix"
-"""Of continuations in the current text."""
+"""The source of continuations found in the current text."""
 BOUNDARY = -1
-"""Stands between two texts: it equals no token, so no match crosses it."""
+"""Separates two texts: it equals no token, so no match crosses it."""
 
 CAPACITY = 1 << 16
-"""Tokens remembered: prompts and answers, the oldest half forgotten where they become more."""
+"""The most tokens of prompts and answers stored; beyond it, the older half is dropped."""
 SEARCHED = 48
-"""Earlier places of the last two tokens that are looked at, the latest first."""
+"""The most earlier places of the last two tokens that are searched, the latest first."""
 LONGEST_MATCH = 16
 MOST_NODES = 64
 READ_AGAIN = LONGEST_MATCH + MOST_NODES
-"""Tokens before a change that are read again, so that a draft which is copied from there goes on as the text does."""
+"""Tokens before a change that are read again, so that a draft copied from there continues as the text does."""
 BRANCHES = 4
-"""Different next tokens that are followed."""
+"""The most different next tokens that are followed."""
 CHANCES = ((2, 0.5), (4, 0.6), (6, 0.8), (LONGEST_MATCH, 0.85))
 """(most, chance): how often a continuation is right after a match of up to `most` tokens (SmolLM2-135M, Spec-Bench)."""
 
 
 class _Piece(NamedTuple):
-    """A part of the current text.
+    """A part of the current text within the stored tokens.
 
     Attributes:
-        begins: the token of the text that it begins with.
-        places: where its tokens are remembered.
+        begins: the index in the text of its first token.
+        places: the indices of its tokens in the stored ones.
     """
 
     begins: int
     places: range
 
     def up_to(self, token: int) -> "_Piece":
-        """What of it stands before a token of the text."""
+        """Return the part of it before the token with this index in the text."""
         return self._replace(places=self.places[: max(0, token - self.begins)])
 
 
@@ -50,34 +50,34 @@ class SuffixDrafter(Drafter):
     """Proposes continuations of the longest matches in prompt, emitted text and earlier texts.
 
     After ``the cat sat. A dog; the cat`` it proposes ``sat . A``, from a match of two tokens. A match grows with each
-    token that it foresees, and longer matches are right more often; so a draft's kind is the length it has by then.
+    token that it predicts, and longer matches are right more often; so a draft's kind is the match length at its depth.
 
-    A text that begins like the one before, as in a conversation that goes on, was cut or was edited, is read from
-    `READ_AGAIN` tokens before the first that differs. What it proposes is what a drafter proposes that has read both
-    texts in full, as long as the last two tokens stood at no more than `SEARCHED` places. It only forgets later.
+    A text that begins like the one before (a conversation that was continued, cut or edited) is read from `READ_AGAIN`
+    tokens before the first difference. The proposals are those of a drafter that has read both texts in full, as long
+    as the last two tokens have at most `SEARCHED` earlier places. It only forgets later.
 
     Args:
         nodes: the most drafted tokens in a pass.
-        capacity: the most tokens remembered.
+        capacity: the most tokens stored.
     """
 
     def __init__(self, nodes: int = 8, capacity: int = CAPACITY) -> None:
         self.nodes, self._capacity = nodes, capacity
         self._known: list[int] = [BOUNDARY]
-        """All texts in a row, the current one last."""
+        """The stored tokens: all texts in a row, the current one last."""
         self._pairs = Places(2)
         self._text: Sequence[int] = ()
         self._read = 0
-        """How many tokens of the current text are known."""
+        """How many tokens of the current text are stored."""
         self._pieces: list[_Piece] = []
-        """Those of the current text, in its order, the last one at the end of `_known`."""
+        """The pieces of the current text, in its order, the last one at the end of `_known`."""
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Take the most drafted tokens from `nodes`."""
+        """Set the most drafted tokens from `nodes`."""
         self.nodes = parameters.get("nodes", self.nodes)
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
-        """Go on with the text known last as far as this one begins like it."""
+        """Start a run, reusing the common prefix with the text read last."""
         self._learn()  # the end of the last text, after its last proposal
         same = common_prefix(self._text, text)
         self._text = text
@@ -86,11 +86,11 @@ class SuffixDrafter(Drafter):
         self._learn()
 
     def _begin_piece(self, same: int) -> None:
-        """Read the text from shortly before the token in which it differs from the one known last."""
+        """Begin a piece shortly before the token in which the text differs from the one read last."""
         whole = bool(self._pieces) and self._pieces[0].begins == 0
         self._read = max(0, same - READ_AGAIN) if whole else 0
-        # The tokens that are read again stand in two pieces: a match that ends soon after their beginning is seen in
-        # its full length in the earlier one.
+        # The tokens that are read again are in two pieces: a match that ends soon after their beginning has its full
+        # length only in the earlier one.
         kept = (piece.up_to(self._read and self._read + LONGEST_MATCH) for piece in self._pieces)
         self._pieces = [piece for piece in kept if piece.places]
         self._known.append(BOUNDARY)
@@ -108,13 +108,13 @@ class SuffixDrafter(Drafter):
             if token in branches or depth < 1:
                 continue
             branches.add(token)
-            # The likeliest branch is followed to its end, as far as its match is long; rivals are worth less.
+            # The most likely branch is followed for up to twice the length of its match; rivals are worth less.
             longest = min(depth, 2 * length if branches == {token} else length, self.nodes - len(nodes))
             nodes += self._continuation(place, length, longest, len(nodes))
         return Proposal(nodes)
 
     def _continuation(self, place: int, length: int, longest: int, first: int) -> Iterator[Node]:
-        """What follows a match of `length` tokens that ends before `place`, up to the end of that text."""
+        """Yield the tokens after a match of `length` tokens that ends before `place`, up to the end of that text."""
         source = SOURCE if self._is_current(place) else EARLIER
         for offset in range(longest):
             if place + offset >= len(self._known) or self._known[place + offset] == BOUNDARY:
@@ -129,10 +129,10 @@ class SuffixDrafter(Drafter):
         return any(place in piece.places for piece in self._pieces)
 
     def _matches(self) -> list[tuple[int, int]]:
-        """Places after earlier occurrences of the text's end with the length of each match, the longest first.
+        """Return the places after earlier occurrences of the text's end with the length of each match, longest first.
 
-        Of equally long ones those in the current text come first, then the latest: what was said last is likelier to
-        be said again.
+        Of equally long ones those in the current text come first, then the latest: recent text is likelier to be
+        repeated.
         """
         known, end, before = self._known, len(self._known), self._pairs.before
         found: list[tuple[int, int]] = []
@@ -150,7 +150,7 @@ class SuffixDrafter(Drafter):
         return found
 
     def _learn(self) -> None:
-        """Take in the tokens of the text that are new."""
+        """Store the new tokens of the text."""
         new = self._text[self._read :]
         if new:
             self._known += new
@@ -162,7 +162,7 @@ class SuffixDrafter(Drafter):
         self._pairs.read(self._known)
 
     def _forget_half(self) -> None:
-        """Begin anew with the newer half of what is known; of a text longer than that, with its end."""
+        """Drop all but the newest tokens, half of the capacity."""
         kept = self._known[-(self._capacity // 2) :]
         gone = len(self._known) - len(kept) - 1
         self._known, self._pairs = [BOUNDARY, *kept], Places(2)

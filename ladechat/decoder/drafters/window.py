@@ -13,10 +13,10 @@ CHANCE = 0.2
 
 
 class WindowDrafter(Drafter):
-    """Proposes the window as a tree: row 0 is a chain from the last token, and each column hangs below its row 0.
+    """Proposes the window as a tree: row 0 is a chain from the last token, and each column is a chain below its row 0.
 
-    So the cell of row r, column c stands at position r + c, and sees what Fu et al. 2024 (arXiv 2402.02057, figure 3)
-    have it see: row 0 up to its column, and its own column above it. Its paths are guesses like any others.
+    So the cell of row r, column c has position r + c, and sees what it does in Fu et al. 2024 (arXiv 2402.02057, figure
+    3): row 0 up to its column, and its own column above it. Its paths are guesses like any others.
 
     Args:
         pool: gets the n-grams of the columns.
@@ -34,7 +34,7 @@ class WindowDrafter(Drafter):
         self._random = random.Random(0)
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Take W and N from `window` and `ngram`; cells that exist before and after keep their tokens."""
+        """Set W and N from `window` and `ngram`; cells present before and after keep their tokens."""
         self.width, self.ngram = parameters.get("window", self.width), parameters.get("ngram", self.ngram)
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
@@ -68,12 +68,12 @@ class WindowDrafter(Drafter):
         self._window.advance(fresh, result.tokens[-1])
 
     def _filler(self) -> int:
-        """A random token of the text, for a cell that no pass has written yet."""
+        """Return a random token of the text, for a cell that no pass has written yet."""
         return self._random.choice(self._text)
 
 
 def as_nodes(rows: Sequence[Sequence[int]]) -> list[Node]:
-    """The window's cells as nodes, row by row, without row 0, column 0, which is the last token itself."""
+    """Return the window's cells as nodes, row by row, without row 0, column 0, which is the last token itself."""
     width, nodes = len(rows[0]), list[Node]()
     for index, token in enumerate(token for row in rows for token in row):
         if index:

@@ -1,1 +1,1 @@
-"""Which files of a checkpoint are needed, how they are fetched, and what they hold; no torch."""
+"""The files of a checkpoint: which are needed, how they are fetched, and their content. Imports no torch."""

@@ -1,4 +1,4 @@
-"""From the messages of a conversation to the tokens of a prompt, as the checkpoint's chat template lays it out."""
+"""Formats the messages of a conversation as the tokens of a prompt, by the checkpoint's chat template."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -23,7 +23,7 @@ LLAMA_2 = (
     "{% else %}{{ ' ' + message['content'].strip() + ' ' + eos_token | default('') }}{% endif %}"
     "{% endfor %}"
 )
-"""The chat format of Llama 2 (Touvron et al. 2023), for copies of Llama-2-Chat that bring no template."""
+"""The chat format of Llama 2 (Touvron et al. 2023), for copies of Llama-2-Chat without a template."""
 
 PLAIN = (
     "{% for message in messages %}"
@@ -31,21 +31,22 @@ PLAIN = (
     "{{ message['content'].strip() + ('\n\n' if message['role'] == 'system' else '\n') }}"
     "{% endfor %}{{ 'Assistant:' }}"
 )
-"""For models that were never taught a chat format: text whose continuation is an answer."""
+"""The format for models that were not trained on a chat format: text whose continuation is an answer."""
 PLAIN_STOP = "\nUser:"
-"""Where an answer in plain text ends: the model goes on with the next question."""
+"""The end of an answer in plain text: the model continues with the next question."""
 
 TRIED = ("question", "exercise")
-"""What a template is tried with: it writes what a message says if another word, as long, makes another prompt."""
+"""The words with which a template is tried: it includes a message's text if another word of the same length changes
+the prompt."""
 SECONDS_OF_A_TRIAL = 1
-"""Processor time that it may take: a thousand times of what it takes."""
+"""The processor time that a trial may take: a thousand times the usual time."""
 
 OTHER_PURPOSES = frozenset({"tool_use", "rag"})
-"""Names of templates that are for something else than a conversation."""
+"""Names of templates for other purposes than a conversation."""
 
 
 class Said(Protocol):
-    """One message: who says it, its text, and of an answer the tokens that it was generated as, if they are known."""
+    """One message: its role, its text, and for an answer the tokens as which it was generated, if known."""
 
     @property
     def role(self) -> str: ...
@@ -56,14 +57,14 @@ class Said(Protocol):
 
 
 class Turn(NamedTuple):
-    """A message as it is given to a template, its marks guarded."""
+    """A message as passed to a template, with its marks guarded."""
 
     role: str
     text: str
 
 
 class Encoded(NamedTuple):
-    """A prompt; and whether the system message stands in the first question, as the template has no place for it."""
+    """A prompt, and whether system messages were put into questions because the template has no system role."""
 
     token_ids: list[int]
     system_folded: bool
@@ -71,10 +72,10 @@ class Encoded(NamedTuple):
 
 @dataclass(frozen=True)
 class Format:
-    """A chat template, and where it comes from in words.
+    """A chat template, and its origin in words.
 
     Attributes:
-        stop: a text that ends an answer; None where only tokens do.
+        stop: a text that ends an answer; None where only tokens end it.
     """
 
     source: str
@@ -83,7 +84,7 @@ class Format:
 
 
 def chosen_format(tokenizer: PreTrainedTokenizerBase, model: str) -> Format:
-    """Return the checkpoint's template, or what suits a model without one; of several the one for conversations."""
+    """Return the checkpoint's template (of several, the one for conversations), or a built-in one where it has none."""
     own: Any = tokenizer.chat_template
     if isinstance(own, dict) and own:
         usual = [name for name in own if name not in OTHER_PURPOSES]
@@ -97,14 +98,14 @@ def chosen_format(tokenizer: PreTrainedTokenizerBase, model: str) -> Format:
 
 
 class ChatTemplate:
-    """Writes conversations as one checkpoint wants them.
+    """Writes conversations in the format of one checkpoint.
 
-    The prompt is what the template makes of the messages, tokenized as transformers does it. A person's text is text:
-    see `marks`.
+    The prompt is the template's rendering of the messages, tokenized as transformers does. Marks in a user's text stay
+    text: see `marks`.
 
     Args:
         tokenizer: the checkpoint's.
-        model: its name, by which a Llama-2-Chat without a template is recognised.
+        model: the model's name, by which a Llama-2-Chat without a template is recognised.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, model: str = "") -> None:
@@ -115,7 +116,7 @@ class ChatTemplate:
         self._useless: TemplateError | None = None
 
     def encode(self, messages: Sequence[Said]) -> Encoded:
-        """Return the tokens of a conversation, up to where the next answer begins.
+        """Return the tokens of a conversation, up to the beginning of the next answer.
 
         Raises:
             TemplateError: the template refuses the conversation.
@@ -127,7 +128,7 @@ class ChatTemplate:
         text, folded = self._written(told)
         foreign = [n for n, said in enumerate(messages) if said.role == "assistant" and not self._has_own_marks(said)]
         for mark in sorted({mark for n in foreign for mark in self.marks.ids_in(told[n].text)}):
-            # Also what an answer says is text, unless the template looks for a mark in it, as for the end of thinking.
+            # Marks in an answer stay text too, unless the template searches for them, as for the end of thinking.
             guarded = list(told)
             for n in foreign:
                 guarded[n] = Turn("assistant", self.marks.guarded(told[n].text, {mark}))
@@ -135,7 +136,7 @@ class ChatTemplate:
             if other.replace(GUARD, "") == text.replace(GUARD, ""):
                 told, text = guarded, other
         if any(self.marks.may_be_part(turn.text) for turn in told):
-            # Where a template writes what people say directly after a `<`, or after what others say, both may join.
+            # Where a template writes a message directly after a `<`, or after another message, both may form a mark.
             apart = self._written([Turn(role, self.marks.guarded_ends(said)) for role, said in told])[0]
             if apart.replace(GUARD, "") == text.replace(GUARD, "") and self._marks_in(apart) != self._marks_in(text):
                 text = apart
@@ -146,7 +147,7 @@ class ChatTemplate:
         return [mark for part in text.split(GUARD) for mark in self.marks.ids_in(part)]
 
     def text(self, messages: Sequence[Said]) -> str:
-        """Return a conversation as text, up to where the next answer begins.
+        """Return a conversation as text, up to the beginning of the next answer.
 
         Raises:
             TemplateError: the template refuses the conversation.
@@ -162,11 +163,11 @@ class ChatTemplate:
         return self._render(turns, generation_prompt=False)
 
     def _has_own_marks(self, answer: Said) -> bool:
-        """Whether an answer was generated with the marks that its text has."""
+        """Return whether an answer was generated with the same marks that its text has."""
         return self.marks.ids_in(answer.content) == self.marks.shown_among(answer.token_ids or [])
 
     def _written(self, turns: Sequence[Turn]) -> tuple[str, bool]:
-        """The conversation as text, and whether system messages had to be folded into questions for that."""
+        """Return the conversation as text, and whether system messages had to be folded into questions."""
         if all(turn.role != "system" for turn in turns):
             return self._render(turns), False
         try:
@@ -178,7 +179,7 @@ class ChatTemplate:
         return self._render(_system_folded(turns)), True
 
     def _leaves_out_system(self, turns: Sequence[Turn], text: str) -> bool:
-        """Whether a text is the same whatever the system messages say."""
+        """Return whether the text does not depend on the system messages."""
         others = [turn._replace(text=f"{turn.text}?") if turn.role == "system" else turn for turn in turns]
         return text == self._render(others)
 
@@ -189,7 +190,7 @@ class ChatTemplate:
     def _render_as(
         self, parts: Collection[str], turns: Sequence[Turn], generation_prompt: bool = True, seconds: int | None = None
     ) -> str:
-        """The conversation as text; what some roles say is given as a list of parts."""
+        """Return the conversation as text; the content of the roles in `parts` is passed as a list of parts."""
         messages = [
             {"role": role, "content": [{"type": "text", "text": text}] if role in parts else text}
             for role, text in turns
@@ -199,10 +200,10 @@ class ChatTemplate:
         return rendered(source, messages, seconds=seconds, add_generation_prompt=generation_prompt, **names)
 
     def _takes_parts(self, role: str) -> bool:
-        """Whether the template wants what a role says as a list of parts: it does not write a bare text.
+        """Return whether the template takes a role's content as a list of parts, because it leaves out a bare text.
 
         Raises:
-            TemplateError: it writes no question in either way, or it does not come to an end.
+            TemplateError: it leaves out questions in either form, or takes too long.
         """
         if self._useless is not None:
             raise self._useless
@@ -216,10 +217,10 @@ class ChatTemplate:
         return self._parts[role]
 
     def _writes(self, role: str, as_parts: bool) -> bool | None:
-        """Whether what a role says gets into the prompt; None where the template refuses the conversation of the trial.
+        """Return whether a role's content gets into the prompt; None where the template refuses the trial conversation.
 
         Raises:
-            TakesTooMuch: the trial is not over in time. So no conversation is tried.
+            TakesTooMuch: the trial takes too long. No further conversation is tried then.
         """
         others = {"user"} if role != "user" and self._takes_parts("user") else set()
         parts = others | {role} if as_parts else others
@@ -239,7 +240,7 @@ class ChatTemplate:
 
 
 def _system_folded(turns: Iterable[Turn]) -> list[Turn]:
-    """For templates without a system role: each system message at the head of the question after it."""
+    """Return the turns with each system message put before the question that follows it."""
     folded: list[Turn] = []
     waiting: list[str] = []
     for turn in turns:

@@ -1,7 +1,7 @@
-"""The one place where whatever a checkpoint provokes becomes a sentence.
+"""The one place where any error that a checkpoint provokes becomes a sentence.
 
-Others wrote its config, tokenizer, template, headers, index and metadata, and the libraries, or our own lines, may
-raise anything over them. A check that expects a fault says more about it; what no check expected ends here.
+Its config, tokenizer, template, headers, index and metadata were written by others, and the libraries, or our own code,
+may raise anything on them. A check that expects a fault gives a better message; unexpected ones end here.
 """
 
 import re
@@ -16,16 +16,16 @@ PYTHONS_WORDS = re.compile(r"invalid literal for|could not convert|<class |TypeE
 NOT_OF_THE_KIND = "an entry of its files is not of the kind that belongs there."
 
 PANIC = "PanicException"
-"""What the tokenizers raise when they give up; it is no Exception."""
+"""The class that the tokenizers library raises on a panic; it is no subclass of Exception."""
 
 HINT = "Copy it again, or use another copy of the model; the engine's log has the details."
 LIBRARIES = re.compile(r"[\\/](transformers|tokenizers|safetensors)[\\/]")
 
 
 def first_sentence(error: BaseException) -> str:
-    """The first sentence of what a library says, as the end of a sentence of ours.
+    """Return the first sentence of a library's error, as the end of a sentence of ours.
 
-    Python's own words are replaced: they are about a program, where the fault is an entry of a file.
+    Python's own messages are replaced: they are about code, while the fault is an entry of a file.
     """
     words = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, KeyError):
@@ -36,16 +36,16 @@ def first_sentence(error: BaseException) -> str:
 
 
 MOST_OF_AN_ERROR = 240
-"""Characters of what a library says that are shown; the log has the rest."""
+"""The most characters of a library's message that are shown; the log has the rest."""
 
 
 @contextmanager
 def faults_said(name: str, passed_on: Callable[[BaseException], bool]) -> Iterator[None]:
-    """Make a `LoadError` of whatever is raised while a checkpoint is loaded, and write the trace into the log.
+    """Turn any error raised while a checkpoint is loaded into a `LoadError`, and write the trace to the log.
 
     Args:
-        name: what the checkpoint is called in messages.
-        passed_on: which errors are no fault of the checkpoint, as that the memory is used up.
+        name: the checkpoint's name in messages.
+        passed_on: returns whether an error is not the checkpoint's fault, such as an out-of-memory error.
 
     Raises:
         LoadError: the checkpoint is at fault.
@@ -62,11 +62,11 @@ def faults_said(name: str, passed_on: Callable[[BaseException], bool]) -> Iterat
 
 
 def is_fault(error: BaseException) -> bool:
-    """Whether an error may be a fault: what ends a process or a thread is none."""
+    """Return whether an error may be a fault, unlike exceptions that end a process or a thread."""
     return isinstance(error, Exception) or type(error).__name__ == PANIC
 
 
 def raised_by_a_library(error: BaseException) -> bool:
-    """Whether an error comes from the code that reads and computes checkpoints, as the model itself."""
+    """Return whether an error was raised inside the libraries that read and run checkpoints."""
     frames = traceback.extract_tb(error.__traceback__)
     return type(error).__name__ == PANIC or any(LIBRARIES.search(frame.filename) for frame in frames)

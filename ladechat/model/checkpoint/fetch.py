@@ -1,4 +1,4 @@
-"""The files of a checkpoint by its name: on this machine, or downloaded first. No torch."""
+"""Finds the files of a checkpoint by its name, downloading them if needed. Imports no torch."""
 
 import importlib.util
 import os
@@ -21,19 +21,19 @@ from ladechat.model.checkpoint.files import (
 from ladechat.model.checkpoint.libraries import import_explained
 
 GGUF_PACKAGES = ("gguf", "accelerate")
-"""What transformers unpacks a GGUF file with."""
+"""The packages with which transformers unpacks a GGUF file."""
 
 
 def fetch(name: str, progress: ByteProgress) -> Path:
-    """The folder of a checkpoint, or its GGUF file, after a download if it is on the hub and not cached yet.
+    """Return the folder of a checkpoint, or its GGUF file, after a download if it is on the hub and not cached yet.
 
     Args:
-        name: "demo", a folder, a GGUF file, or a hub id as in owner/name.
-        progress: called with the bytes of a download.
+        name: "demo", a folder, a GGUF file, or a hub id such as owner/name.
+        progress: called with the bytes of a download so far and in total.
 
     Raises:
-        LoadError: there is no such folder, file or hub id, its weights are no safetensors files in it, a package that
-            reads GGUF files is missing, or the download failed.
+        LoadError: there is no such folder, file or hub id, it has no safetensors weights, a package that reads GGUF
+            files is missing, or the download failed.
     """
     with faults_said(name, passed_on=lambda error: isinstance(error, MemoryError)):
         return _fetch(name, progress)
@@ -42,7 +42,7 @@ def fetch(name: str, progress: ByteProgress) -> Path:
 def _fetch(name: str, progress: ByteProgress) -> Path:
     checkpoint = local_files(name)
     if checkpoint is None:
-        with import_explained("huggingface_hub"):  # half a second, which a local model need not wait for
+        with import_explained("huggingface_hub"):  # takes half a second, which local models avoid
             from ladechat.model.checkpoint.hub import download
 
         checkpoint = download(name, progress)
@@ -50,15 +50,15 @@ def _fetch(name: str, progress: ByteProgress) -> Path:
         return checkpoint
     check_kinds(name, checkpoint)
     check_names(name, [path.name for path in checkpoint.iterdir()])
-    weight_files(checkpoint)  # refuses an index that leads elsewhere
+    weight_files(checkpoint)  # refuses an index that leads out of the folder
     return checkpoint
 
 
 def local_files(name: str) -> Path | None:
-    """The folder or GGUF file of a checkpoint on this machine; None for what must be a hub id.
+    """Return the folder or GGUF file of a checkpoint on this machine; None for what must be a hub id.
 
     Raises:
-        LoadError: it names a folder or file that is not here, or a package that reads GGUF files is missing.
+        LoadError: it names a folder or file that does not exist, or a package that reads GGUF files is missing.
     """
     folder = local_folder(name)
     if folder is not None:

@@ -1,6 +1,6 @@
-"""Looks into the small files of a checkpoint before a library reads them: what is wrong is said by the file's name.
+"""Checks the small files of a checkpoint before a library reads them, so that an error names the file.
 
-The libraries take a JSON object for granted; of anything else they say what Python says.
+The libraries assume a JSON object; for anything else they raise Python's bare errors.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 from ladechat.model.checkpoint.files import INDEX, SINGLE_FILE, LoadError, check_kinds
 
 OBJECTS = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-"""Files that have to be JSON objects, where they are there."""
+"""Files that have to be JSON objects, where they exist."""
 
 TEMPLATES = ("chat_template.jinja", "additional_chat_templates/*.jinja")
 """Files that have to be text."""
@@ -21,18 +21,18 @@ KINDS: dict[type, str] = {list: "a list", str: "a string", bool: "true or false"
 
 
 class NoObject(ValueError):
-    """A file that holds no JSON object: what it is instead, as the end of a sentence."""
+    """A file without a JSON object; the message says what it is instead, as the end of a sentence."""
 
 
 def check_files(folder: Path, name: str) -> None:
-    """Refuse a checkpoint with a file that no library could read.
+    """Raise an error for a checkpoint with a file that no library could read.
 
     Args:
-        folder: the checkpoint's.
-        name: what it is called in messages.
+        folder: the checkpoint's folder.
+        name: its name in messages.
 
     Raises:
-        LoadError: a file is not of the kind that it has to be; it is named.
+        LoadError: a file is not of the required kind; the message names it.
     """
     check_kinds(name, folder)
     objects = OBJECTS if (folder / SINGLE_FILE).is_file() else (*OBJECTS, INDEX)
@@ -56,7 +56,7 @@ def read_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file.
 
     Raises:
-        NoObject: there is none in it, or it cannot be read.
+        NoObject: it holds none, or cannot be read.
     """
     try:
         content = path.read_bytes()
@@ -68,7 +68,7 @@ def read_object(path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         where = f"is no JSON: line {error.lineno}, column {error.colno}"
         raise NoObject(where if content.strip() else "is empty") from error
-    except RecursionError:  # its trace is as long as the file is deep
+    except RecursionError:  # no cause: its trace is as long as the nesting is deep
         raise NoObject("is nested too deeply") from None
     except ValueError as error:
         raise NoObject("holds a number of thousands of digits") from error

@@ -1,4 +1,4 @@
-"""The files of a checkpoint: where local ones are, which are needed, and what can be wrong with them. No torch."""
+"""The files of a checkpoint: finding local ones, those needed, and checks of their names. Imports no torch."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ DEMO = "demo"
 
 SINGLE_FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
-"""Which file of a checkpoint in shards holds which weight."""
+"""The file that maps each weight to its shard."""
 
 OTHER_WEIGHTS = {
     **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt"), "a format that can run code when it is read"),
@@ -25,10 +25,10 @@ OTHER_WEIGHTS = {
 GGUF = ".gguf"
 
 PLAIN_NAME = re.compile(r"[\w. +-]+\.safetensors")
-"""The name of a file of weights: without a path, so that it is in the folder of the checkpoint."""
+"""The name of a weights file: without a path, so that it is in the checkpoint's folder."""
 
 READ = (".json", ".jinja", ".model", ".tiktoken", ".txt", ".safetensors")
-"""How the files end that are read of a checkpoint, by us or by a library."""
+"""The suffixes of the checkpoint files that are read, by us or by a library."""
 
 ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 """The files of an adapter (LoRA), as peft saves them."""
@@ -48,11 +48,11 @@ LoadErrorCode = Literal[
 ]
 
 ByteProgress = Callable[[int, int], None]
-"""Called with the bytes of a download that are here, and their total."""
+"""Called with the bytes downloaded so far, and their total."""
 
 
 class LoadError(Exception):
-    """A model that cannot be loaded: what and why in the message, what to do in `hint`."""
+    """A model that cannot be loaded: the message says what and why, `hint` what to do."""
 
     def __init__(self, code: LoadErrorCode, message: str, hint: str) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class LoadError(Exception):
 
 
 def local_folder(name: str) -> Path | None:
-    """The folder of the bundled model or of a local checkpoint; None for what must be a hub id."""
+    """Return the folder of the bundled model or of a local checkpoint; None if there is none."""
     if name == DEMO:
         return Path(str(files("ladechat") / "demo"))
     path = known_path(name)
@@ -69,10 +69,10 @@ def local_folder(name: str) -> Path | None:
 
 
 def check_searchable(name: str) -> None:
-    """Refuse a path in a folder that may not be searched: whether there is something is not known then.
+    """Raise an error for a path in a folder without search permission: whether the path exists is unknown then.
 
     Raises:
-        LoadError: it is one.
+        LoadError: it is such a path.
     """
     try:
         Path(name).expanduser().stat()
@@ -84,13 +84,13 @@ def check_searchable(name: str) -> None:
 
 
 def local_gguf(name: str) -> Path | None:
-    """The GGUF file of this name on this machine, if there is one."""
+    """Return the GGUF file of this name on this machine, if there is one."""
     path = known_path(name)
     return path if path is not None and is_gguf(path) and seen(path, Path.is_file) else None
 
 
 def known_path(name: str) -> Path | None:
-    """The path of this name; None where the system knows no such path, as one of thousands of characters."""
+    """Return the path of this name; None where the system allows no such path, such as thousands of characters."""
     try:
         path = Path(name).expanduser()
         path.is_dir()
@@ -100,12 +100,12 @@ def known_path(name: str) -> Path | None:
 
 
 def is_gguf(checkpoint: Path) -> bool:
-    """Whether a checkpoint is a GGUF file rather than a folder."""
+    """Return whether a checkpoint is a GGUF file rather than a folder."""
     return checkpoint.suffix.lower() == GGUF and not seen(checkpoint, Path.is_dir)
 
 
 def check_kinds(name: str, folder: Path) -> None:
-    """Refuse named pipes and devices in the place of files: whoever reads one may wait for ever.
+    """Raise an error for named pipes and devices in place of files: reading one may never end.
 
     Raises:
         LoadError: there is one, or the folder cannot be read.
@@ -122,7 +122,7 @@ def check_kinds(name: str, folder: Path) -> None:
 
 
 def no_file(path: Path) -> str | None:
-    """What stands in the place of a file that can be read to its end; None for files, folders and nothing."""
+    """Return the kind of a special file that cannot be read to an end; None for files, folders and missing paths."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):
@@ -132,10 +132,10 @@ def no_file(path: Path) -> str | None:
 
 
 def check_names(name: str, found: list[str]) -> None:
-    """Refuse what is no checkpoint, by the names of its files.
+    """Raise an error for what is not a checkpoint, by the names of its files.
 
     Raises:
-        LoadError: no config.json, or no weights in the safetensors format, or those of an adapter alone.
+        LoadError: no config.json, no safetensors weights, or only those of an adapter.
     """
     weights = [file for file in found if file.endswith(".safetensors")]
     if {ADAPTER, ADAPTER_WEIGHTS} & {*found} and not {*weights} - {ADAPTER_WEIGHTS}:
@@ -165,10 +165,10 @@ def check_names(name: str, found: list[str]) -> None:
 
 
 def shards(folder: Path) -> list[str] | None:
-    """The names of the files that a checkpoint's index puts its weights into; None where there is no (whole) index.
+    """Return the names of the weight files in a checkpoint's index; None where there is no valid index.
 
     Raises:
-        LoadError: one of them is not in the folder, or no safetensors file.
+        LoadError: a name leads out of the folder, or is not that of a safetensors file.
     """
     try:
         index: Any = json.loads((folder / INDEX).read_bytes())
@@ -183,7 +183,7 @@ def shards(folder: Path) -> list[str] | None:
 
 
 def weight_files(folder: Path) -> list[str] | None:
-    """The names of the files that a checkpoint's weights are read from, as transformers chooses them; None without any.
+    """Return the names of a checkpoint's weight files, as transformers chooses them; None if there are none.
 
     Raises:
         LoadError: as `shards`.
@@ -192,7 +192,7 @@ def weight_files(folder: Path) -> list[str] | None:
 
 
 def in_words(count: int) -> str:
-    """A number of bytes in words: GB are 10⁹ bytes, as disks are sold and hubs count."""
+    """Return a number of bytes in words: a GB is 10⁹ bytes, as with disks and hubs."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:.1f} {unit}"
@@ -200,7 +200,7 @@ def in_words(count: int) -> str:
 
 
 def tokenizer_fingerprint(folder: Path) -> str | None:
-    """The beginning of the SHA-256 of the tokenizer's file: equal fingerprints, equal token ids."""
+    """Return the first 16 hex digits of the SHA-256 of the tokenizer's file: equal fingerprints, equal token ids."""
     for file in ("tokenizer.json", "tokenizer.model", "vocab.json"):
         if (folder / file).is_file():
             return hashlib.sha256((folder / file).read_bytes()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""A checkpoint's generation_config.json as far as its values make sense, and how it would have its tokens drawn."""
+"""The valid values of a checkpoint's generation_config.json, and its sampling defaults."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -11,13 +11,13 @@ from ladechat.model.checkpoint.file_checks import NoObject, read_object
 FILE = "generation_config.json"
 MOST_OF_A_NUMBER = 1e38
 MOST_OF_A_VALUE = 40
-"""Characters of a value in a notice."""
+"""The most characters of a value in a notice."""
 
 
 def _number(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return abs(value) < MOST_OF_A_NUMBER  # also not NaN, and no number of so many digits that no float holds it
+    return abs(value) < MOST_OF_A_NUMBER  # excludes NaN, and integers too large for a float
 
 
 def _integer(value: object) -> bool:
@@ -39,14 +39,12 @@ RULES: Mapping[str, Callable[[Any], bool]] = {
     "bos_token_id": _integer,
     "pad_token_id": _ids,
 }
-"""What makes sense of the values that matter here; null always does."""
+"""Validity checks for the values that are used; null is always valid."""
 
 
 @dataclass(frozen=True)
 class SamplingDefaults:
-    """How a checkpoint itself would have its tokens drawn. None where it does not say. For showing: what is asked for
-    decides.
-    """
+    """A checkpoint's own sampling settings; None for those it does not give. For display only: requests decide."""
 
     do_sample: bool
     temperature: float | None
@@ -56,11 +54,11 @@ class SamplingDefaults:
 
 @dataclass(frozen=True)
 class GenerationFile:
-    """What generation_config.json says.
+    """The content of a generation_config.json.
 
     Attributes:
-        values: those that make sense; None where there is no such file, or nothing in it that can be read.
-        left_out: in a sentence each, what is not used.
+        values: the valid values; None where there is no such file, or it cannot be read.
+        left_out: a sentence for each value that is not used.
     """
 
     values: Mapping[str, Any] | None
@@ -68,7 +66,7 @@ class GenerationFile:
 
     @property
     def sampling(self) -> SamplingDefaults | None:
-        """How tokens would be drawn; None where it says nothing on that."""
+        """Its sampling settings; None where it gives none."""
         values = self.values or {}
         if not values.keys() & {"do_sample", "temperature", "top_p", "top_k"}:
             return None
@@ -82,7 +80,7 @@ class GenerationFile:
 
 
 def read_generation_config(folder: Path) -> GenerationFile:
-    """Read the generation_config.json of a checkpoint. What makes no sense in it is left out, and said."""
+    """Read the generation_config.json of a checkpoint. Invalid values are left out, with a notice."""
     path = folder / FILE
     if not path.exists():
         return GenerationFile(None)

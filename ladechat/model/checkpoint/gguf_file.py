@@ -1,8 +1,8 @@
-"""GGUF files: what they hold, read before any weight. No torch.
+"""The metadata of GGUF files, read before any weight. Imports no torch.
 
-transformers unpacks their weights, undoes what llama.cpp's converter changed (the order of rows in the query and key
-matrices of a Llama, the offset of Gemma's norms), and skips what it does not know. That would be another model, so it
-is checked here.
+transformers unpacks their weights, undoes the changes of llama.cpp's converter (the order of rows in the query and key
+matrices of a Llama, the offset of Gemma's norms), and skips tensors that it does not know. The result would be another
+model, so that is checked here.
 """
 
 import hashlib
@@ -18,25 +18,25 @@ from ladechat.model.checkpoint.faults import first_sentence
 from ladechat.model.checkpoint.files import LoadError
 
 PLAIN = ("F64", "F32", "F16", "BF16")
-"""Types of tensors that are not quantised."""
+"""Tensor types that are not quantised."""
 
 ROPE_FACTORS = "rope_freqs.weight"
-"""By what the frequencies of the rotary angles are divided. llama.cpp writes it for Llama 3.1 and later."""
+"""The tensor of divisors of the rotary frequencies. llama.cpp writes it for Llama 3.1 and later."""
 
 OTHER_COPY = "Give the folder or the hub id of the model that it was made from; --quantize int8 makes that smaller."
 
 
 @dataclass(frozen=True)
 class GgufFile:
-    """What a GGUF file holds.
+    """The content of a GGUF file, without the weights.
 
     Attributes:
-        path: where it is.
-        name: what it is called in messages.
+        path: the file.
+        name: its name in messages.
         facts: its metadata, by key.
-        elements: the size of each tensor, by name.
-        kinds: the type of each of them, as in "Q8_0".
-        rope_factors: (head_dim / 2,) float32, by what its frequencies are divided, if it says so.
+        elements: the number of elements of each tensor, by name.
+        kinds: the type of each tensor, such as "Q8_0".
+        rope_factors: (head_dim / 2,) float32 divisors of the rotary frequencies, if it has some.
     """
 
     path: Path
@@ -48,17 +48,17 @@ class GgufFile:
 
     @property
     def architecture(self) -> str:
-        """What llama.cpp calls its type."""
+        """llama.cpp's name of the model type."""
         return str(self.facts.get("general.architecture"))
 
     @property
     def parameters(self) -> int:
-        """The size of all tensors: what is in memory once they are unpacked."""
+        """The number of elements of all tensors."""
         return sum(self.elements.values())
 
     @property
     def quantization(self) -> str | None:
-        """How most of its quantised weights are packed in the file; None if none is."""
+        """The type of most of its quantised weights; None if none is quantised."""
         counts: dict[str, int] = {}
         for tensor, kind in self.kinds.items():
             if kind not in PLAIN:
@@ -67,18 +67,18 @@ class GgufFile:
 
     @property
     def tokenizer_fingerprint(self) -> str:
-        """The beginning of the SHA-256 of its tokenizer: equal fingerprints, equal token ids."""
+        """The first 16 hex digits of the SHA-256 of its tokenizer: equal fingerprints, equal token ids."""
         keys = sorted(key for key in self.facts if key.startswith("tokenizer.ggml."))
         return hashlib.sha256(repr([(key, self.facts[key]) for key in keys]).encode()).hexdigest()[:16]
 
     def token_id(self, role: str) -> int | None:
-        """The id of the token that has a role, as in "bos"; None where there is none."""
+        """Return the id of the token with a role, such as "bos"; None where there is none."""
         found = self.facts.get(f"tokenizer.ggml.{role}_token_id")
         return found if isinstance(found, int) and 0 <= found < len(self.tokens) else None
 
     @property
     def tokens(self) -> list[str]:
-        """The tokens of its vocabulary, by their ids."""
+        """The tokens of its vocabulary, indexed by id."""
         found = self.facts.get("tokenizer.ggml.tokens")
         return found if isinstance(found, list) else []
 
@@ -87,9 +87,9 @@ def read_gguf(path: Path, name: str) -> GgufFile:
     """Read the metadata of a GGUF file, and the names, types and sizes of its tensors.
 
     Raises:
-        LoadError: it is no such file, or damaged, or one of several parts.
+        LoadError: it is no GGUF file, or damaged, or one of several parts.
     """
-    from gguf import GGUFReader  # an extra: `ladechat.model.checkpoint.fetch` has checked that it is there
+    from gguf import GGUFReader  # an extra: `ladechat.model.checkpoint.fetch` has checked that it is installed
 
     try:
         reader = GGUFReader(path)
@@ -101,7 +101,7 @@ def read_gguf(path: Path, name: str) -> GgufFile:
             kinds={tensor.name: tensor.tensor_type.name for tensor in reader.tensors},
             rope_factors=next((tensor.data.copy() for tensor in reader.tensors if tensor.name == ROPE_FACTORS), None),
         )
-    except Exception as error:  # the reader checks nothing, and a damaged file makes it raise anything
+    except Exception as error:  # the reader checks nothing, and may raise anything on a damaged file
         message = f"{name} cannot be read as a GGUF file: {first_sentence(error)}"
         raise LoadError("load_failed", message, "Check that it is complete; download it again.") from error
     if file.facts.get("split.count", 1) != 1:
@@ -113,22 +113,23 @@ def read_gguf(path: Path, name: str) -> GgufFile:
 
 
 def unreadable(file: GgufFile, error: Exception) -> LoadError:
-    """That transformers cannot read a file of this type, and what it says."""
+    """Return the error for a model type that transformers cannot read from GGUF, with its reason."""
     message = f"transformers cannot read the type {file.architecture!r} from {file.name}: {first_sentence(error)}"
     return LoadError("unsupported_architecture", message, OTHER_COPY)
 
 
 def check_tensors(file: GgufFile, places: Mapping[str, str], sizes: Mapping[str, int]) -> None:
-    """Refuse a file whose tensors are not those of the model: transformers leaves out what it has no place for, and
-    puts what has another size into its place.
+    """Raise an error for a file whose tensors are not those of the model.
+
+    transformers leaves out tensors that it has no place for, and accepts tensors of another size.
 
     Args:
-        file: whose tensors they are.
-        places: the weight of the model that each tensor goes into, or into a part of which.
-        sizes: the size of each weight of the model.
+        file: the GGUF file.
+        places: for each tensor the weight of the model that it is, or is a part of.
+        sizes: the number of elements of each weight of the model.
 
     Raises:
-        LoadError: some would be left out, or do not fit.
+        LoadError: some tensors would be left out, or do not fit.
     """
     left = sorted(set(file.elements) - set(places) - {ROPE_FACTORS})
     if left:
@@ -144,6 +145,6 @@ def check_tensors(file: GgufFile, places: Mapping[str, str], sizes: Mapping[str,
 
 
 def ignored(file: GgufFile, what: str) -> LoadError:
-    """The error that says that transformers would ignore a part of the file, and so load another model."""
+    """Return the error for a part of the file that transformers would ignore, and so load another model."""
     message = f"{file.name} has {what}, which transformers would leave out of a {file.architecture!r} from GGUF."
     return LoadError("unsupported_architecture", message, OTHER_COPY)

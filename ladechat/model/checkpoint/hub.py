@@ -1,7 +1,7 @@
-"""Checkpoints from a hub: what of a repository is needed, whether there is room for it, how it comes into the cache.
+"""Downloads checkpoints from a hub: the files needed of a repository, the disk space check, the cache.
 
-Imports no torch. The token, the endpoint and the place of the cache are huggingface_hub's: HF_TOKEN or `hf auth login`,
-HF_ENDPOINT, HF_HOME.
+Imports no torch. The token, the endpoint and the location of the cache are huggingface_hub's: HF_TOKEN or `hf auth
+login`, HF_ENDPOINT, HF_HOME.
 """
 
 import contextlib
@@ -45,23 +45,23 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def download(name: str, progress: ByteProgress) -> Path:
-    """The folder in the cache that holds a model of the hub, after fetching what is missing in it.
+    """Return the cache folder of a model of the hub, after fetching missing files.
 
-    Only configuration, tokenizer and safetensors weights are fetched. Where the hub cannot be asked, a complete copy in
-    the cache will do.
+    Only configuration, tokenizer and safetensors weights are fetched. Where the hub cannot be reached, a complete copy
+    in the cache is used.
 
     Args:
         name: owner/name.
-        progress: told how many bytes of the weights are here, and how many they are. Not called if all are here.
+        progress: called with the bytes of weights downloaded so far, and in total. Not called if all are cached.
 
     Raises:
-        LoadError: there is no such model, or it may not or cannot be fetched, or there is no room for it.
+        LoadError: there is no such model, or access is denied, or the download fails, or the disk is too small.
     """
     disable_progress_bars()
     check_answers()
     try:
         repository = HfApi().model_info(name, files_metadata=True, timeout=SECONDS_TO_ANSWER)
-    except Exception as error:  # what answers at the address of a hub may answer anything
+    except Exception as error:  # a server at the hub's address may answer anything
         folder, missing = cached(name)
         if folder is None or missing:
             raise hub_refusal(name, error, missing) from error
@@ -77,7 +77,7 @@ def download(name: str, progress: ByteProgress) -> Path:
 
 
 def cached(name: str) -> tuple[Path | None, str | None]:
-    """The folder of a model's cached version, if any, and the name of a file that is missing in it, if any is."""
+    """Return the folder of a model's cached version, if any, and the name of a weight file missing in it, if any."""
     try:
         config = try_to_load_from_cache(name, "config.json")
     except HFValidationError:
@@ -90,7 +90,7 @@ def cached(name: str) -> tuple[Path | None, str | None]:
 
 
 def small_files(listed: Sequence[str]) -> list[str]:
-    """Of the files of a repository, configuration and tokenizer: those in its root, and none that holds code."""
+    """Return the configuration and tokenizer files of a repository: those in its root, and none with code."""
     return [
         file
         for file in listed
@@ -101,12 +101,12 @@ def small_files(listed: Sequence[str]) -> list[str]:
 
 
 def _bring(name: str, commit: str, listed: dict[str, Any], progress: ByteProgress) -> Path:
-    """Fetch a commit of a repository. Small files first: they tell at once that a model is gated."""
+    """Fetch a commit of a repository; return its folder. Small files come first, so that a gated model fails early."""
 
     def bring(file: str) -> Path:
         size = checked_size(listed[file].size, file)
         if size is not None and not file.endswith(".safetensors"):
-            size = min(size, MOST_BYTES)  # of these it has no reason to list more
+            size = min(size, MOST_BYTES)  # no such file is larger, whatever the hub lists
         with at_most(size):
             return Path(hf_hub_download(name, file, revision=commit, etag_timeout=SECONDS_TO_ANSWER))
 
@@ -122,12 +122,12 @@ def _bring(name: str, commit: str, listed: dict[str, Any], progress: ByteProgres
 
 
 def _find_offline(folder: Path) -> None:
-    """Make this the version that is found offline.
+    """Make this the version found offline.
 
-    huggingface_hub would note the newest one, of which little is here if it was pushed during the download.
+    huggingface_hub would record the newest one, of which little is cached if it was pushed during the download.
     """
     ref = folder.parents[1] / "refs" / constants.DEFAULT_REVISION
-    with contextlib.suppress(OSError):  # all files are here, perhaps in a cache that cannot be written to
+    with contextlib.suppress(OSError):  # all files are cached, perhaps in a read-only cache
         if ref.is_file() and ref.read_text(encoding="utf-8") == folder.name:
             return
         ref.parent.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,7 @@ def _find_offline(folder: Path) -> None:
 
 
 def _weights(name: str, folder: Path, listed: dict[str, Any]) -> list[str]:
-    """The files that hold the weights: the one that transformers would read, or those that the index names."""
+    """Return the names of the weight files: the single one that transformers would read, or those in the index."""
     if SINGLE_FILE in listed:
         return [SINGLE_FILE]
     wanted = shards(folder) or [SINGLE_FILE]
@@ -153,7 +153,7 @@ def _transfer_missing(name: str, commit: str, weights: Sequence[Any], progress: 
     repository = repo_folder_name(repo_id=name, repo_type="model")
     files = []
     for sibling in weights:
-        # Without the checksum of large files a weight is as small as a config, and huggingface_hub fetches it.
+        # A weight file without LFS checksum is as small as a config, and left to huggingface_hub.
         sha256 = str(sibling.lfs.sha256) if sibling.lfs else ""
         here = isinstance(try_to_load_from_cache(name, sibling.rfilename, revision=commit), str)
         if SHA256.fullmatch(sha256) and not here:
@@ -166,5 +166,5 @@ def _transfer_missing(name: str, commit: str, weights: Sequence[Any], progress: 
     free = shutil.disk_usage(next(place for place in (cache, *cache.parents) if place.exists())).free
     if needed > free:
         raise no_room(name, f"{in_words(needed)} more are needed, {in_words(free)} are free")
-    if any(not file.blob.exists() for file in files):  # also where all bytes are here, and only the end was cut off
+    if any(not file.blob.exists() for file in files):  # also if only the last step is missing
         transfer(files, progress)

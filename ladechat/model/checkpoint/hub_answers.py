@@ -1,7 +1,6 @@
-"""Checks what a hub answers before huggingface_hub makes names of files of it, or writes it down. Imports no torch.
+"""Checks a hub's answers before huggingface_hub uses them as file names, or writes them to disk. Imports no torch.
 
-huggingface_hub (1.33) names the files of its cache by what the hub says in headers, and writes as much of a small file
-as comes.
+huggingface_hub (1.33) names the files of its cache by the hub's headers, and writes small files without a size limit.
 """
 
 import re
@@ -17,39 +16,39 @@ from ladechat.model.checkpoint.files import in_words
 from ladechat.model.checkpoint.hub_http import httpx
 
 NAMING_HEADERS = (constants.HUGGINGFACE_HEADER_X_REPO_COMMIT, constants.HUGGINGFACE_HEADER_X_XET_HASH)
-"""Headers, besides the tags of a file, that become parts of paths."""
+"""Headers, in addition to a file's ETags, that become parts of paths."""
 
 NAME = re.compile(r"(?!\.{1,2}$)[\w.+=:-]{1,200}")
-"""What may become part of a path: no separator, and neither of the names that lead to another folder."""
+"""A valid part of a path: no separator, and neither `.` nor `..`."""
 
 MOST_BYTES = 200_000_000
-"""The most bytes of an answer whose size the hub does not list, and of any file that holds no weights."""
+"""The most bytes of an answer whose size the hub does not list, and of any file without weights."""
 
 MOST_OF_A_FILE = 2**50
-"""Bytes. A hub that lists more is none."""
+"""The largest plausible size of a file, in bytes."""
 
 ENCODINGS = ("identity", "gzip")
-"""How answers may be compressed. 64 kB of gzip, which are unpacked at once, hold 64 MB; of others, gigabytes."""
+"""The allowed compressions of answers. 64 kB of gzip, unpacked at once, hold 64 MB; of other formats, gigabytes."""
 
 _most: ContextVar[int] = ContextVar("_most", default=MOST_BYTES)
 
 
 class UntrustedAnswer(Exception):
-    """What a hub answers that no hub would, in words that follow "the hub"."""
+    """An implausible answer of a hub; the message follows "the hub"."""
 
 
 @cache  # each call of `set_client_factory` closes the client that other threads may be using
 def check_answers() -> None:
-    """Have all answers to huggingface_hub checked in this process: from here on its functions, and requests of its
-    client, raise an `UntrustedAnswer`.
+    """Check all answers to huggingface_hub in this process: from now on its functions, and requests of its client,
+    raise an `UntrustedAnswer`.
     """
-    constants.HF_HUB_DISABLE_XET = True  # Xet storage is asked by a library of its own, past the client
+    constants.HF_HUB_DISABLE_XET = True  # Xet storage is accessed by another library, which bypasses the client
     set_client_factory(_checking_client)
 
 
 @contextmanager
 def at_most(size: int | None) -> Iterator[None]:
-    """Take no more bytes of a file, in this thread, than its size; None where the hub lists none."""
+    """Accept at most `size` bytes of a file, in this thread; None where the hub lists no size."""
     before = _most.set(MOST_BYTES if size is None else size)
     try:
         yield
@@ -58,10 +57,10 @@ def at_most(size: int | None) -> Iterator[None]:
 
 
 def check_commit(commit: object) -> str:
-    """The name of a commit, which becomes part of a path.
+    """Return the name of a commit, which becomes part of a path.
 
     Raises:
-        UntrustedAnswer: it is none.
+        UntrustedAnswer: it is not a valid name.
     """
     if not NAME.fullmatch(str(commit)):
         raise UntrustedAnswer(f"names {str(commit)[:80]!r} as the commit")
@@ -69,10 +68,10 @@ def check_commit(commit: object) -> str:
 
 
 def checked_name(file: object) -> str:
-    """The name of a file in a repository.
+    """Return the name of a file in a repository.
 
     Raises:
-        UntrustedAnswer: it is no text.
+        UntrustedAnswer: it is not a string.
     """
     if not isinstance(file, str):
         raise UntrustedAnswer(f"lists {str(file)[:80]} as the name of a file")
@@ -80,10 +79,10 @@ def checked_name(file: object) -> str:
 
 
 def checked_size(size: object, file: str) -> int | None:
-    """The bytes of a file; None where none are listed.
+    """Return the size of a file in bytes; None where it is not listed.
 
     Raises:
-        UntrustedAnswer: no file has so many, as -5.
+        UntrustedAnswer: no file can have this size, such as -5.
     """
     if size is None:
         return None
@@ -93,7 +92,7 @@ def checked_size(size: object, file: str) -> int | None:
 
 
 def _checking_client() -> httpx.Client:
-    """The client of huggingface_hub, which makes a new one after each connection that fails."""
+    """Return a checking client for huggingface_hub, which makes a new one after each failed connection."""
     client = default_client_factory()
     client.headers["Accept-Encoding"] = "gzip"
     client.event_hooks["response"].append(_check)
@@ -101,19 +100,19 @@ def _checking_client() -> httpx.Client:
 
 
 def _check(response: httpx.Response) -> None:
-    if response.request.method == "HEAD":  # about a file; other answers have tags of any kind
+    if response.request.method == "HEAD":  # about a file; other answers may have any ETags
         _check_headers(response.headers)
         return
     encoding = response.headers.get("Content-Encoding", "identity")
     if encoding.lower() not in ENCODINGS:
         raise UntrustedAnswer(f"sends an answer compressed as {encoding[:80]!r}")
     most = _most.get() if response.is_success else MOST_BYTES
-    # What is read is decoded: a small answer can become a large file.
+    # The decoded bytes are counted: a small compressed answer can become a large file.
     response.iter_bytes = _up_to(most, response.iter_bytes)  # type: ignore[method-assign]
 
 
 def _check_headers(headers: httpx.Headers) -> None:
-    # Of the two tags huggingface_hub takes the linked one, and strips it like this; other headers it takes as they are.
+    # Of the two ETags huggingface_hub takes the linked one, and strips it like this; other headers it takes unchanged.
     linked = constants.HUGGINGFACE_HEADER_X_LINKED_ETAG
     tag = linked if linked in headers else "ETag"
     for header in (tag, *NAMING_HEADERS):
@@ -124,7 +123,7 @@ def _check_headers(headers: httpx.Headers) -> None:
 
 
 def _up_to(most: int, parts: Callable[..., Iterator[bytes]]) -> Callable[..., Iterator[bytes]]:
-    """The parts of an answer, as long as they are not more than so many bytes."""
+    """Return a function that yields the parts of an answer and raises an error beyond so many bytes."""
 
     def counted(*arguments: int, **options: int) -> Iterator[bytes]:
         come = 0

@@ -1,4 +1,4 @@
-"""What a hub answers, or that it does not, in one sentence with a way out. Imports no torch."""
+"""Turns errors of a hub or of the connection into one sentence with a remedy. Imports no torch."""
 
 import errno
 
@@ -23,12 +23,12 @@ LOG_IN = "log in with `hf auth login` (or set HF_TOKEN)"
 
 
 def hub_refusal(name: str, error: BaseException, missing: str | None = None) -> LoadError:
-    """Why a model cannot be had from the hub.
+    """Return the error that explains why a model cannot be downloaded.
 
     Args:
         name: owner/name.
-        error: what huggingface_hub, httpx or the file system raised.
-        missing: a file that the copy in the cache lacks, if there is a copy.
+        error: the exception of huggingface_hub, httpx or the file system.
+        missing: a file missing in the cached copy, if there is a copy.
     """
     if isinstance(error, LocalEntryNotFoundError) and error.__cause__ is not None:
         return hub_refusal(name, error.__cause__, missing)
@@ -65,7 +65,7 @@ def hub_refusal(name: str, error: BaseException, missing: str | None = None) -> 
 
 
 def no_room(name: str, how_much: str) -> LoadError:
-    """The disk of the cache is too small."""
+    """Return the error for a disk too small for the cache."""
     return LoadError(
         "disk_full",
         f"{name} does not fit the disk of {constants.HF_HUB_CACHE}: {how_much}.",
@@ -105,7 +105,7 @@ def _http_refusal(name: str, error: HfHubHTTPError, missing: str | None) -> Load
 
 
 def _refused_by_proxy(name: str, said: str, missing: str | None) -> LoadError:
-    """The proxy that the environment names lets nothing through. What it says begins with the status."""
+    """Return the error for a proxy that refuses connections. Its words, `said`, begin with the HTTP status."""
     words = " ".join(said.split())[:200].rstrip(".")
     hint = "Look at HTTPS_PROXY, or HTTP_PROXY and ALL_PROXY; NO_PROXY names hosts that are reached without it."
     if words.startswith(str(int(httpx.codes.PROXY_AUTHENTICATION_REQUIRED))):

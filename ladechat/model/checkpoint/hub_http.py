@@ -1,6 +1,6 @@
-"""The library that huggingface_hub asks through: httpx, and httpx2 from its version 2 on, which has the same names.
+"""The HTTP library of huggingface_hub: httpx, and httpx2 from its version 2 on, which has the same names.
 
-What it raises, and the clients that it takes, are of that library.
+Its exceptions and clients are classes of that library.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The libraries that compute, imported in one place: where they cannot be, a sentence says why."""
+"""Imports the compute libraries in one place, and explains in a sentence why an import fails."""
 
 import contextlib
 import errno
@@ -14,10 +14,10 @@ from ladechat.private_folder import runs_no_program
 
 LIBRARIES = ("torch", "transformers")
 VARIABLES = ("TORCH", "PYTORCH", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "SAFETENSORS_", "CUDA", "OMP_", "MKL_")
-"""How the variables of the environment begin that the libraries read while they are imported."""
+"""Prefixes of the environment variables that the libraries read while they are imported."""
 NOT_MAPPED = re.compile("^(?:.*: )?(.+): failed to map segment from shared object(?!: )", re.MULTILINE)
-"""In errors of the system's linker, which have no class of their own. It has two reasons that it does not name: too
-little memory, and a disk from which no program runs. Whatever it names is something else.
+"""An error of the dynamic linker, which has no class of its own, without a reason. It omits two: too little memory, and
+a disk from which no program runs. Where it gives a reason, the cause is another.
 """
 NO_MEMORY = os.strerror(errno.ENOMEM)
 
@@ -35,7 +35,7 @@ def import_libraries() -> None:
 
 @contextlib.contextmanager
 def import_explained(name: str) -> Iterator[None]:
-    """Within it a library is imported.
+    """Explain errors of an import within the context.
 
     Raises:
         LoadError: it is missing or broken, does not fit in memory, is on a disk that runs nothing, or refuses a
@@ -43,7 +43,7 @@ def import_explained(name: str) -> Iterator[None]:
     """
     try:
         yield
-    except Exception as error:  # a library of the system that is missing is an OSError, and there are others
+    except Exception as error:  # a missing system library is an OSError, and there are others
         raise _why_not(name, error) from error
 
 
@@ -64,7 +64,7 @@ def _why_not(name: str, error: Exception) -> LoadError:
 
 
 def _refused_setting(error: Exception) -> str | None:
-    """The variable of the environment that an error is about, as NAME=value: the error repeats the value."""
+    """Return the environment variable that caused an error, as NAME=value: the error repeats the value."""
     if isinstance(error, ImportError):
         return None
     for name, value in os.environ.items():

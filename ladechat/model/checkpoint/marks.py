@@ -1,8 +1,8 @@
-"""The marks of a chat format in a text: which tokens they are, and how a person's text is kept from becoming one.
+"""The marks (control tokens) of a chat format: finding them in a text, and guarding a user's text against them.
 
-A tokenizer takes `<|im_end|>` for the end of a turn wherever it stands. So what people say is guarded before a template
-lays it out: a character that no text has is put into each mark, as in `<␟|im_end|>`. The template's own marks have
-none. What it wrote is cut at the guards, and the parts are tokenized one after another: `…<`, then `|im_end|>…`.
+A tokenizer reads `<|im_end|>` as the end of a turn wherever it occurs. So messages are guarded before a template
+formats them: a character that occurs in no text is put into each mark, as in `<␟|im_end|>`. The template's own marks
+have none. Its output is split at the guards, and the parts are tokenized one after another: `…<`, then `|im_end|>…`.
 """
 
 import re
@@ -13,17 +13,17 @@ from tokenizers import AddedToken
 from transformers import PreTrainedTokenizerBase
 
 GUARD = "\udfff"
-"""Half a surrogate pair: no text has one, as UTF-8 cannot write it."""
+"""Half a surrogate pair: it occurs in no text, as UTF-8 cannot encode it."""
 ROLE = re.compile(r"<([|｜])[^<>|｜\s]+\1>")
 ANCHORS = ("\n", "a", ".")
-"""One of these stands before a part while it is tokenized: at the beginning of a text some tokenizers add a space."""
+"""One of these is put before a part while it is tokenized: at the beginning of a text some tokenizers add a space."""
 BRACKETS = {"<": ">", "[": "]", "{": "}", "|": "|", "｜": "｜"}
 REMEMBERED = 512
-"""Texts whose marks are remembered: those of a conversation come again in every turn."""
+"""The most texts whose marks are cached: those of a conversation recur in every turn."""
 
 
 class Marks:
-    """The marks that a tokenizer knows."""
+    """The marks of a tokenizer."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
@@ -31,12 +31,12 @@ class Marks:
         self.found = lru_cache(maxsize=REMEMBERED)(self._found)
 
     def guarded(self, text: str, only: Collection[int] | None = None) -> str:
-        """Return a text with a guard in each mark, or in those of some ids."""
+        """Return a text with a guard in each mark, or in those with the given ids."""
         parts = text.split(GUARD)
         return GUARD.join(self._guarded(part, only) for part in parts)
 
     def may_be_part(self, text: str) -> bool:
-        """Return whether a text could become part of a mark by what stands before it or after it."""
+        """Return whether a text could become part of a mark together with the text before or after it."""
         said, (names, beginnings, ends) = text.strip(), self._parts
         longest = range(1, max(map(len, names), default=0))
         return bool(said) and (
@@ -46,13 +46,13 @@ class Marks:
 
     @cached_property
     def _parts(self) -> tuple[list[str], set[str], set[str]]:
-        """The marks as they are written, with all that they begin and end with."""
+        """The texts of the marks, with all their proper prefixes and suffixes."""
         names = [str(token.content).strip() for token in self._names.values()]
         cuts = [(name, cut) for name in names for cut in range(1, len(name))]
         return names, {name[:cut] for name, cut in cuts}, {name[cut:] for name, cut in cuts}
 
     def guarded_ends(self, text: str) -> str:
-        """Return a text with a guard at both ends, within the space around it, which templates take away."""
+        """Return a text with a guard at both ends, inside the surrounding white space, which templates strip."""
         said = text.strip()
         start = len(text) - len(text.lstrip())
         return f"{text[:start]}{GUARD}{said}{GUARD}{text[start + len(said) :]}" if said else text
@@ -65,7 +65,7 @@ class Marks:
         return GUARD.join(self._guarded(text[start:end], only) for start, end in ends)
 
     def _found(self, text: str) -> tuple[tuple[int, int], ...]:
-        """The id of each mark that the tokenizer finds in a text, and the place after its first character."""
+        """Return the id of each mark that the tokenizer finds in a text, and the index after its first character."""
         return tuple(self._places(text))
 
     def _places(self, text: str) -> Iterator[tuple[int, int]]:
@@ -75,7 +75,7 @@ class Marks:
         encoding = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         for number, (start, end) in zip(encoding["input_ids"], encoding["offset_mapping"], strict=True):
             if number in self._names:
-                start = end - len(text[start:end].lstrip())  # some marks take the space before them
+                start = end - len(text[start:end].lstrip())  # some marks include the space before them
                 if end - start > 1:
                     yield number, start + 1
 
@@ -88,21 +88,21 @@ class Marks:
         return [number for number, _ in self.found(text)]
 
     def shown_among(self, token_ids: Collection[int]) -> list[int]:
-        """Return those of some tokens that are marks and have a text: decoding leaves special tokens out."""
+        """Return those tokens that are marks and appear in decoded text: decoding leaves special tokens out."""
         return [number for number in token_ids if number in self._names and not self._names[number].special]
 
     def tokenize(self, text: str) -> list[int]:
-        """Return the tokens of a text, without those that begin and end one. What is guarded becomes no mark."""
+        """Return the tokens of a text, without those that begin and end one. Guarded marks stay text."""
         first, *others = text.split(GUARD)
         return [*self._encode(first), *(token for part in others for token in self._encode_after(part))]
 
     def whole_text(self, text: str) -> list[int]:
-        """Return the tokens of a text of a person's, as the tokenizer begins it where no template does."""
+        """Return the tokens of a user's text, with the tokenizer's own beginning, for use without a template."""
         return [*self.beginning, *self.tokenize(self.guarded(text))]
 
     @cached_property
     def beginning(self) -> list[int]:
-        """What the tokenizer itself puts before a text."""
+        """The tokens that the tokenizer itself puts before a text."""
         bare, whole = (list(self._tokenizer.encode("a", add_special_tokens=special)) for special in (False, True))
         return next((whole[:start] for start in range(len(whole)) if whole[start : start + len(bare)] == bare), [])
 
@@ -110,7 +110,7 @@ class Marks:
         return list(self._tokenizer.encode(text, add_special_tokens=False)) if text else []
 
     def _encode_after(self, part: str) -> list[int]:
-        """The tokens of a part that does not begin its text."""
+        """Return the tokens of a part that is not at the beginning of its text."""
         for anchor in ANCHORS if part else ():
             before, both = self._encode(anchor), self._encode(anchor + part)
             if before and both[: len(before)] == before:
@@ -119,16 +119,16 @@ class Marks:
 
 
 def _is_mark(token: AddedToken) -> bool:
-    """Whether an added token is a mark, and not a word or a row of spaces that was added to the vocabulary."""
+    """Return whether an added token is a mark, and not a word or a run of spaces."""
     content = str(token.content).strip()
     return len(content) > 1 and (token.special or looks_like_a_mark(content))
 
 
 def is_role_mark(content: str) -> bool:
-    """Whether a token is as `<|im_start|>`: no text has that by chance."""
+    """Return whether a token has the form of `<|im_start|>`, which occurs in no text by chance."""
     return content.startswith("<") and ROLE.fullmatch(content) is not None
 
 
 def looks_like_a_mark(content: str) -> bool:
-    """Whether a token is in brackets, as marks are."""
+    """Return whether a token is in brackets, as marks are."""
     return len(content) > 1 and BRACKETS.get(content[0]) == content[-1]

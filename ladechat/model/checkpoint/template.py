@@ -1,4 +1,4 @@
-"""Renders chat templates, in a process of their own that can be stopped: see `template_process`."""
+"""Renders chat templates in a separate process that can be stopped: see `template_process`."""
 
 import contextlib
 import re
@@ -16,13 +16,13 @@ from ladechat.model.checkpoint import template_process
 from ladechat.model.checkpoint.template_process import read_message, write_message
 
 HALF_A_CHARACTER = re.compile("[\ud800-\udffe]")
-"""What no tokenizer reads. The last such half is the guard of `ladechat.model.checkpoint.marks`."""
+"""Surrogates, which no tokenizer reads. The last one is the guard of `ladechat.model.checkpoint.marks`."""
 MOST_SECONDS = 10
-"""Processor time of one conversation. A usual one takes a millisecond, the longest that is read a second."""
+"""The processor time for one conversation. A usual one takes a millisecond, the longest accepted one a second."""
 MOST_OF_A_REASON = 240
-"""Characters of what a template says of itself."""
+"""The most characters of a template's error that are shown."""
 SECONDS_BETWEEN_LOOKS = 0.05
-"""How late a thread that waits notices that its work is given up (`ladechat.engine.interruptible`)."""
+"""The longest delay until a waiting thread notices that its work is abandoned (`ladechat.engine.interruptible`)."""
 
 
 class TakesTooMuch(TemplateError):
@@ -34,13 +34,13 @@ def rendered(source: str, messages: Sequence[dict[str, Any]], *, seconds: int | 
 
     Args:
         source: the template.
-        messages: role and content of each.
-        seconds: of processor time that it may take, if not `MOST_SECONDS`.
+        messages: role and content of each message.
+        seconds: the processor time that it may take; None is `MOST_SECONDS`.
         values: other variables of the template, such as the names of special tokens.
 
     Raises:
-        TakesTooMuch: the process was ended over it.
-        TemplateError: the template refuses the conversation, fails, or makes too much of it.
+        TakesTooMuch: the process ended because of it.
+        TemplateError: the template refuses the conversation, fails, or writes too much.
     """
     seconds = seconds or MOST_SECONDS
     given = {"messages": messages, "tools": None, "documents": None, "add_generation_prompt": False, **values}
@@ -56,14 +56,14 @@ def rendered(source: str, messages: Sequence[dict[str, Any]], *, seconds: int | 
 
 
 class _Renderer:
-    """The process, started when it is first needed and again after it was ended. It ends with its input, as we do."""
+    """The rendering process, started on first use and again after it ended. It exits when its input is closed."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
     def ask(self, request: Any) -> Any:
-        """Return the answer to a request; None if the process ended over it.
+        """Return the answer to a request; None if the process ended because of it.
 
         Raises:
             TemplateError: no process can be started.
@@ -71,7 +71,7 @@ class _Renderer:
         with self._lock:
             try:
                 answer = self._answer(request)
-            except BaseException:  # given up, perhaps in the middle of it
+            except BaseException:  # abandoned, perhaps in the middle of an answer
                 self._end()
                 raise
             if answer is None:
@@ -84,7 +84,7 @@ class _Renderer:
         with contextlib.suppress(BrokenPipeError):
             write_message(process.stdin, request)
         while not select.select([process.stdout], [], [], SECONDS_BETWEEN_LOOKS)[0]:
-            pass  # a thread can be given up only between two calls
+            pass  # a thread can be abandoned only between two calls
         with contextlib.suppress(ValueError):  # it ended in the middle of its answer
             return read_message(process.stdout)
         return None

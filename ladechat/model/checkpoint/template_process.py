@@ -1,8 +1,8 @@
-"""The program of the process in which chat templates are rendered. It imports jinja2 and the standard library.
+"""The program of the process that renders chat templates. It imports only jinja2 and the standard library.
 
-A template is a program that comes with a checkpoint. Jinja's sandbox keeps it from files and processes, but not from
-computing for ever or filling the memory, and no thread of Python can be stopped in the middle of `9**9**9`. A process
-can: the system ends it at its limits, and the engine ends it at a stop.
+A template is a program that comes with a checkpoint. Jinja's sandbox denies it files and processes, but does not limit
+its time and memory, and a Python thread cannot be stopped in the middle of `9**9**9`. A process can: the system ends it
+at its limits, and the engine ends it on a stop.
 """
 
 import contextlib
@@ -15,26 +15,26 @@ from functools import lru_cache
 from typing import IO, Any
 
 MOST_BYTES = 600_000_000
-"""Memory of the process. Eight million emoji, the longest conversation that is read, take half of it."""
+"""The most memory of the process. Eight million emoji, the longest accepted conversation, take half of it."""
 MOST_CHARACTERS = 16_000_000
-"""Of a rendered conversation: four times what a context of a million tokens holds."""
+"""The most characters of a rendered conversation: four times those of a context of a million tokens."""
 
 
 def read_message(pipe: IO[bytes]) -> Any:
-    """The next message: its length in a line, then JSON. None at the end of the pipe."""
+    """Read the next message: its length in a line, then JSON. Return None at the end of the pipe."""
     length = pipe.readline()
     return json.loads(pipe.read(int(length))) if length.strip() else None
 
 
 def write_message(pipe: IO[bytes], message: Any) -> None:
-    """Write one message, half characters included."""
+    """Write one message, including lone surrogates."""
     content = json.dumps(message, ensure_ascii=False).encode(errors="surrogatepass")
     pipe.write(b"%d\n%s" % (len(content), content))
     pipe.flush()
 
 
 def _serve() -> None:
-    """Answer each `{"template", "values", "seconds"}` by `{"text"}` or `{"error"}`, until the input ends."""
+    """Answer each `{"template", "values", "seconds"}` with `{"text"}` or `{"error"}`, until the input ends."""
     _set_limit(resource.RLIMIT_AS, MOST_BYTES)
     while (request := read_message(sys.stdin.buffer)) is not None:
         used = resource.getrusage(resource.RUSAGE_SELF)
@@ -49,7 +49,7 @@ def _serve() -> None:
 
 
 def _set_limit(what: int, most: int) -> None:
-    """Lower a limit of this process. Not every system has each of them."""
+    """Lower a limit of this process, where the system supports it."""
     with contextlib.suppress(ValueError, OSError):
         _, hard = resource.getrlimit(what)
         resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
@@ -57,13 +57,13 @@ def _set_limit(what: int, most: int) -> None:
 
 @lru_cache(maxsize=8)
 def _compiled(source: str) -> Any:
-    """A template as transformers compiles it: the same settings, filters, functions and tags."""
+    """Compile a template as transformers does: with the same settings, filters, functions and tags."""
     from jinja2 import TemplateError, nodes
     from jinja2.ext import Extension, loopcontrols
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Generation(Extension):
-        """`{% generation %}` marks what the model says; for a prompt that makes no difference."""
+        """The tag `{% generation %}`, which marks the model's text; it has no effect on a prompt."""
 
         tags = {"generation"}  # noqa: RUF012 - as jinja2 declares it
 
@@ -93,7 +93,7 @@ def _compiled(source: str) -> Any:
 
 
 def _text(template: Any, values: dict[str, Any]) -> str:
-    """The rendered template, unless it is too long."""
+    """Render the template, unless the text gets too long."""
     parts: list[str] = []
     length = 0
     for part in template.generate(values):
@@ -105,5 +105,5 @@ def _text(template: Any, values: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.path += sys.argv[1:]  # where jinja2 is: the process starts without any packages
+    sys.path += sys.argv[1:]  # the folder of jinja2: the process starts without any packages
     _serve()

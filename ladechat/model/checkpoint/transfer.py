@@ -1,7 +1,7 @@
-"""Brings large files of a hub into its cache so that no byte that has come is ever fetched twice. Imports no torch.
+"""Downloads large files of a hub into its cache, resuming so that no byte is fetched twice. Imports no torch.
 
-huggingface_hub (1.33) begins a download that was cut off anew: 13 GB once more for a laptop that was closed. So the
-weights come this way, and only they; what huggingface_hub finds in its cache it does not fetch.
+huggingface_hub (1.33) restarts an interrupted download: 13 GB again after a laptop was closed. So the weights, and only
+they, are downloaded by this module; huggingface_hub does not fetch files that it finds in its cache.
 """
 
 import hashlib
@@ -26,10 +26,10 @@ from ladechat.model.checkpoint.files import ByteProgress
 from ladechat.model.checkpoint.hub_http import httpx
 
 AT_ONCE = 4
-"""Files that are transferred at the same time: one connection seldom fills a fast line."""
+"""The number of parallel transfers: one connection rarely saturates a fast line."""
 
 RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 8.0)
-"""The pauses before a transfer that broke off is taken up again; they begin anew when bytes have come."""
+"""The pauses before a broken transfer is resumed; they start over once bytes have arrived."""
 
 TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 POLL_SECONDS = 0.1
@@ -39,19 +39,19 @@ log = logging.getLogger(__name__)
 
 
 class Damaged(Exception):
-    """What came is not what the hub says the file contains."""
+    """The content of a file does not match the hub's checksum."""
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of the hub, and its place in the cache.
+    """A file of the hub, and its path in the cache.
 
     Args:
-        url: where it is.
-        size: in bytes.
-        sha256: of its content.
-        blob: where it goes.
-        lock: held by whoever fetches it; the one that huggingface_hub takes, too.
+        url: its address.
+        size: its size in bytes.
+        sha256: the hex digest of its content.
+        blob: its path in the cache.
+        lock: the lock file held by the process that fetches it; huggingface_hub takes the same one.
     """
 
     url: str
@@ -62,11 +62,11 @@ class RemoteFile:
 
     @property
     def partial(self) -> Path:
-        """Where its bytes are until all of them have come. The name is one that `hf cache prune` removes."""
+        """The file of its bytes until all have arrived, under a name that `hf cache prune` removes."""
         return self.blob.with_name(f"{self.blob.name}.ladechat.incomplete")
 
     def bytes_here(self) -> int:
-        """How much of it is on this machine, whoever fetched it."""
+        """Return how many of its bytes are on this machine, whichever process fetched them."""
         if self.blob.exists():
             return self.size
         try:
@@ -76,14 +76,14 @@ class RemoteFile:
 
 
 def transfer(files: Sequence[RemoteFile], progress: ByteProgress) -> None:
-    """Fetch what is missing of these files, going on where an earlier transfer ended.
+    """Fetch the missing parts of these files, continuing where an earlier transfer ended.
 
-    The process may end at any byte: what has come by then stays.
+    The process may end at any byte: those received so far stay on disk.
 
     Raises:
-        httpx.TransportError: the connection broke off again and again without a byte in between.
+        httpx.TransportError: the connection broke repeatedly without a byte in between.
         HfHubHTTPError: the hub refuses a file.
-        Damaged: a file came twice as something else than the hub says.
+        Damaged: a file came twice with a wrong checksum.
         OSError: a file cannot be written.
     """
     total = sum(file.size for file in files)
@@ -102,7 +102,7 @@ def transfer(files: Sequence[RemoteFile], progress: ByteProgress) -> None:
 
 
 def _fetch(file: RemoteFile, stop: threading.Event) -> None:
-    """Fetch one file, unless another process is at it: then wait for that one."""
+    """Fetch one file, or wait for another process that is fetching it."""
     for folder in (file.blob.parent, file.lock.parent):
         folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as held:
@@ -117,7 +117,7 @@ def _fetch(file: RemoteFile, stop: threading.Event) -> None:
 
 
 def _complete(file: RemoteFile, stop: threading.Event) -> None:
-    """Fetch until the file is whole and right, through broken connections."""
+    """Fetch until the file is complete and its checksum right, resuming after broken connections."""
     attempt = 0
     while not stop.is_set():
         before = file.bytes_here()
@@ -142,8 +142,8 @@ def _complete(file: RemoteFile, stop: threading.Event) -> None:
 
 
 def _go_on(file: RemoteFile, stop: threading.Event) -> str | None:
-    """Append what is missing to the partial file. The SHA-256 of all of it, "" if it gets too long, or None if it was
-    told to stop.
+    """Append the missing bytes to the partial file. Return the SHA-256 of all of it, "" if it gets too long, or None
+    if stopped.
     """
     with file.partial.open("ab") as out:
         have = os.fstat(out.fileno()).st_size
@@ -157,7 +157,7 @@ def _go_on(file: RemoteFile, stop: threading.Event) -> str | None:
                 headers["Range"] = f"bytes={have}-"
             with get_session().stream("GET", file.url, headers=headers, timeout=TIMEOUT) as response:
                 if response.is_error:
-                    response.read()  # the reason is in it
+                    response.read()  # the body has the reason
                 hf_raise_for_status(response)
                 if have and response.status_code != httpx.codes.PARTIAL_CONTENT:
                     out.truncate(0)
@@ -166,11 +166,11 @@ def _go_on(file: RemoteFile, stop: threading.Event) -> str | None:
                     if stop.is_set():
                         return None
                     out.write(chunk)
-                    out.flush()  # what has come stays if the process is killed now, and the screen counts it
+                    out.flush()  # saved even if the process is killed now, and counted by the progress display
                     digest.update(chunk)
                     have += len(chunk)
                     if have > file.size:
-                        return ""  # more than the hub lists: whatever else comes, it is not this file
+                        return ""  # more bytes than the hub lists: a wrong file
         if have < file.size:
             raise httpx.RemoteProtocolError(f"The transfer ended after {have} of {file.size} bytes.")
         out.flush()
@@ -188,7 +188,7 @@ def _digest_of_first(path: Path, size: int) -> "hashlib._Hash":
 
 
 def _may_pass(error: Exception) -> bool:
-    """Whether it is worth trying again: the connection, or a hub that is overloaded or broken for the moment."""
+    """Return whether a retry may succeed: after a connection error, or where the hub is overloaded or failing."""
     if isinstance(error, HfHubHTTPError):
         status = error.response.status_code
         return status >= 500 or status in (httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS)

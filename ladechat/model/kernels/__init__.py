@@ -1,1 +1,1 @@
-"""Linear layers and attention of a few slots on a CPU, in C++."""
+"""C++ kernels for linear layers, and attention of a few slots, on a CPU."""

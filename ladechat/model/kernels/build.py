@@ -1,4 +1,4 @@
-"""Builds the library of the kernels: once for a machine, in the background, in seconds, by its C++ compiler."""
+"""Builds the kernels' library with the C++ compiler of the machine: once, in the background, in seconds."""
 
 import contextlib
 import hashlib
@@ -19,30 +19,30 @@ SOURCES = sorted(Path(__file__).with_name("csrc").iterdir())
 FLAGS = ("-std=c++20", "-O3", "-shared", "-fPIC", "-pthread", "-fvisibility=hidden", "-w")
 
 COMPILERS = ("g++", "clang++", "c++")
-"""Where CXX names none, the first of these that is there. On macOS each is clang."""
+"""The compilers tried where CXX names none. On macOS each is clang."""
 
 LIBRARIES_KEPT = 4
-"""Libraries in the cache folder; older ones are deleted."""
+"""The most libraries in the cache folder; older ones are deleted."""
 
 SECONDS_FOR_A_BUILD = 120.0
 
 LOADING = ".loading"
-"""The suffix of a file beside a library, which is not empty while that is loaded, nor after a crash meanwhile."""
+"""The suffix of a file beside a library that is not empty while the library is being loaded, and after a crash."""
 
 
 logger = logging.getLogger(__name__)
 
 
 class BuildError(Exception):
-    """Why there is no library, in a sentence."""
+    """There is no library; the message is the reason, as a sentence."""
 
 
 class Build:
-    """A library that can be built, is being built, or is there from an earlier build.
+    """The build of a library: not started, running, or finished, perhaps earlier.
 
     Args:
-        folder: where libraries are kept; by default a private one of this user.
-        processor: what it is built for, as the compiler calls it; "native" is this one.
+        folder: the cache folder of libraries; by default a private one of this user.
+        processor: the compiler's name of the target processor; "native" is this one.
     """
 
     def __init__(self, folder: Path | None = None, processor: str = "native") -> None:
@@ -53,16 +53,16 @@ class Build:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin in the background, unless that was done: whoever will need it has something else to do meanwhile."""
+        """Start the build in the background, unless it was started before."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
 
     def library(self) -> Path:
-        """The library. Waits until it is built.
+        """Return the path of the library. Waits until it is built.
 
         Raises:
-            BuildError: it cannot be built here.
+            BuildError: it cannot be built on this machine.
         """
         self.start()
         if self._thread is not None:
@@ -72,10 +72,10 @@ class Build:
         return self._path
 
     def rebuilt(self) -> Path:
-        """The library, built anew: the one that was there is none.
+        """Delete the library, which turned out to be unusable, build it again and return its path.
 
         Raises:
-            BuildError: it cannot be built here.
+            BuildError: it cannot be built on this machine.
         """
         self.library().unlink(missing_ok=True)
         self._error = self._path = self._thread = None
@@ -94,7 +94,8 @@ class Build:
 
 
 def compiler() -> list[str]:
-    """Return the command of this machine's C++ compiler: the one in CXX, with its options, or the first usual one.
+    """Return the command of this machine's C++ compiler: the one in CXX, with its options, or the first of
+    `COMPILERS`.
 
     Raises:
         BuildError: there is none.
@@ -111,14 +112,14 @@ def compiler() -> list[str]:
 
 
 def _commands(named: str) -> list[list[str]]:
-    """What CXX may mean: a program whose path has spaces in it, or one with its options, as in "ccache g++"."""
-    with contextlib.suppress(ValueError):  # a quotation mark that is not closed
+    """Return the possible meanings of CXX: a path with spaces, or a program with options, as in "ccache g++"."""
+    with contextlib.suppress(ValueError):  # an unclosed quotation mark
         return [[named], shlex.split(named)]
     return [[named]]
 
 
 def _is_placeholder(program: str) -> bool:
-    """Whether a program of macOS only offers to install the compiler, in a window of its own."""
+    """Return whether a program is macOS's placeholder, which only offers to install the compiler in a window."""
     if not _is_macos() or not program.startswith("/usr/bin/"):
         return False
     return subprocess.run(["xcode-select", "-p"], capture_output=True).returncode != 0
@@ -129,20 +130,20 @@ def _is_macos() -> bool:
 
 
 def built(folder: Path, processor: str = "native") -> Path:
-    """The library for this machine, from the folder or built into it.
+    """Return the library for this machine, from the folder or built into it.
 
-    Its name has two digests: of the sources, the compiler's command and the processor; and of its content, by which a
-    file that is torn or was changed is known, and built anew.
+    Its name has two digests: of the sources, the compiler's command and the processor; and of its content, by which an
+    incomplete or changed file is recognised, and built again.
 
     Args:
-        folder: one that nobody else can write to, because what is in it is executed.
+        folder: one that only this user can write to, because its content is executed.
         processor: see `Build`.
 
     Raises:
         BuildError: there is no compiler, or it fails.
         OSError: the folder cannot be written to.
     """
-    # Older versions of clang know only the first for ARM.
+    # Older versions of clang support only -mcpu for ARM.
     architecture = "-mcpu" if platform.machine() in ("arm64", "aarch64") else "-march"
     command = [*compiler(), *FLAGS, f"{architecture}={processor}"]
     content = b"\0".join(source.read_bytes() for source in SOURCES)
@@ -184,14 +185,14 @@ def _compile(command: list[str]) -> None:
 
 
 def _processor() -> str:
-    """What the processor can do: code made for one may not run on another that shares a home folder."""
+    """Return the processor's features: code built for one may not run on another that shares the home folder."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())
 
 
 def _delete_old(folder: Path) -> None:
-    """Delete libraries that were not used lately, and what an interrupted build has left."""
+    """Delete libraries that were not used recently, and files left over from interrupted builds."""
     with contextlib.suppress(OSError):
         by_age = sorted(folder.glob("*.so"), key=lambda path: path.stat().st_mtime, reverse=True)
         left_over = [path for path in folder.glob("*.partial") if time.time() - path.stat().st_mtime > 3600]

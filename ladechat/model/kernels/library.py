@@ -9,22 +9,22 @@ import torch
 from torch import Tensor
 
 COLUMNS = 32
-"""Columns of a block of packed weights, as in `csrc/registers.h`."""
+"""The columns in a block of packed weights, as in `csrc/registers.h`."""
 
 TYPES = {torch.float16: "linear_float16", torch.bfloat16: "linear_bfloat16", torch.float32: "linear_float32"}
 """The functions of linear layers, by the type of the packed weights."""
 
 HELD_AT_ONCE = 1 << 16
-"""Weights that are compared with their copies in 16 bits at once."""
+"""The weights compared with their 16-bit copies at a time."""
 
 MOST_SLOTS = 64
 """Attention of more slots is left to torch."""
 
 
 def pack(weight: Tensor) -> Tensor:
-    """(columns, inner) weights in blocks of `COLUMNS`: (blocks, inner, COLUMNS), the last one filled up with zeros.
+    """Return (columns, inner) weights in blocks, (blocks, inner, COLUMNS), the last one padded with zeros.
 
-    In 16 bits where these hold every number exactly, as they do for a checkpoint that was saved so: half the memory to
+    They are in 16 bits where these hold every number exactly, as for a checkpoint saved in 16 bits: half the memory to
     read, and the same sums.
     """
     columns, inner = weight.shape
@@ -38,12 +38,12 @@ def pack(weight: Tensor) -> Tensor:
 
 
 def unpack(packed: Tensor, columns: int) -> Tensor:
-    """The (columns, inner) float32 weights that were packed."""
+    """Return the (columns, inner) float32 weights that were packed."""
     return packed.transpose(1, 2).reshape(-1, packed.shape[1])[:columns].float()
 
 
 def _holds(short: torch.dtype, weight: Tensor) -> bool:
-    """Whether a type holds all weights exactly. Some rows at a time, whose copies stay in the processor's cache."""
+    """Return whether a type holds all weights exactly. Compares some rows at a time, to stay in the CPU's cache."""
     parts = torch.split(weight, max(1, HELD_AT_ONCE // weight.shape[1]))
     return all(torch.equal(rows.to(short).to(rows.dtype), rows) for rows in parts)
 
@@ -53,10 +53,10 @@ class Library:
 
     Args:
         path: the library, see `ladechat.model.kernels.build`.
-        threads: that share the work of a call, the calling one included.
+        threads: the number of threads that share the work of a call, including the calling one.
 
     Raises:
-        OSError: the file is no library for this machine.
+        OSError: the file is not a library for this machine.
     """
 
     def __init__(self, path: Path, threads: int) -> None:
@@ -74,10 +74,10 @@ class Library:
         self._sizes = ctypes.c_int64 * 13
 
     def product(self, packed: Tensor, columns: int) -> Callable[[Tensor], Tensor]:
-        """A function that multiplies x (…, inner) float32 with packed weights: (…, columns) comes out.
+        """Return a function that multiplies x (…, inner) float32 with packed weights, to (…, columns) float32.
 
         It raises a RuntimeError for an x of another type or shape. A pass calls hundreds of them, some for microseconds
-        only, so what is known of the weights is looked up here.
+        only, so facts about the weights are looked up once.
         """
         blocks, inner, _ = packed.shape
         if blocks * COLUMNS < columns:
@@ -96,10 +96,10 @@ class Library:
         return product
 
     def norm(self, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-        """X (…, width) float32, divided by the root mean square of each row, times weight (width,) float32.
+        """Return x (…, width) float32, divided by the root mean square of each row, times weight (width,) float32.
 
         Raises:
-            RuntimeError: tensors of other types or shapes.
+            RuntimeError: the tensors have other types or shapes.
         """
         width = x.shape[-1]
         if x.dtype is not torch.float32 or weight.shape != (width,):
@@ -110,7 +110,7 @@ class Library:
         return y
 
     def takes(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
-        """Whether `attention` is for these tensors: one sequence in float32, a few slots, a bool mask for all heads."""
+        """Return whether `attention` supports these: one float32 sequence, few slots, one bool mask for all heads."""
         return (
             mask is not None
             and mask.dtype is torch.bool
@@ -125,7 +125,7 @@ class Library:
         )
 
     def attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float) -> Tensor:
-        """Attention of tensors that it `takes`.
+        """Return the attention of tensors that it `takes`.
 
         Args:
             query: (1, heads, T, key_dim) float32.
@@ -148,7 +148,7 @@ class Library:
         return out
 
     def is_right(self) -> bool:
-        """Whether the kernels compute here what torch computes: a compiler may be faulty."""
+        """Return whether the kernels compute the same as torch on this machine: a compiler may be faulty."""
         dice = torch.Generator().manual_seed(0)
         x, weight = torch.randn(5, 48, generator=dice), torch.randn(70, 48, generator=dice).bfloat16().float()
         found = [self.product(pack(weight).to(dtype), 70)(x) for dtype in (torch.float32, torch.bfloat16)]

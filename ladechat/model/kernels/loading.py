@@ -1,4 +1,4 @@
-"""Loads the library of the kernels, and no more where that has crashed twice: once may be a power cut, or a kill."""
+"""Loads the kernels' library, unless that has crashed twice in a row: once may be a power cut, or a kill."""
 
 import fcntl
 from collections.abc import Iterator
@@ -9,23 +9,23 @@ from ladechat.model.kernels.build import LOADING, Build, BuildError
 from ladechat.model.kernels.library import Library
 
 CRASHES = 2
-"""Processes ended one after another, after which a library is not loaded any more."""
+"""The number of consecutive crashes after which a library is not loaded any more."""
 
 
 class NotOurs(BuildError):
-    """What a file holds is no library for this machine, or one without our functions."""
+    """A file is not a library for this machine, or lacks our functions."""
 
 
 def load_library(build: Build, threads: int) -> Library:
-    """The kernels, which compute here what torch computes. A file that is no such library is built anew, once.
+    """Return the kernels, after checking them against torch. An unusable file is built again, once.
 
     Args:
-        build: what has built the library.
+        build: the build of the library.
         threads: see `Library`.
 
     Raises:
         BuildError: it cannot be built, is no library, computes something else, or crashes; its folder cannot be written
-            to, or no file in it locked.
+            to, or files in it cannot be locked.
     """
     try:
         try:
@@ -49,16 +49,16 @@ def _loaded(path: Path, threads: int) -> Library:
 
 @contextmanager
 def crash_remembered(path: Path) -> Iterator[None]:
-    """Note in a file that a library is being loaded, and clear it afterwards: after a crash there is a line more in it.
+    """Add a line to a file while a library is being loaded, and clear it afterwards: a crash leaves the line.
 
-    The file is locked meanwhile, so the lines in one without a lock are of processes that have ended.
+    The file is locked meanwhile, so the lines in an unlocked one are of processes that have ended.
 
     Raises:
-        BuildError: the last `CRASHES` processes have ended while they loaded the library.
+        BuildError: the last `CRASHES` processes crashed while they loaded the library.
         OSError: the file cannot be written.
     """
     with path.with_suffix(LOADING).open("a+", encoding="utf-8") as note:
-        fcntl.flock(note, fcntl.LOCK_EX)  # whoever loads it at this moment needs milliseconds
+        fcntl.flock(note, fcntl.LOCK_EX)  # another process that is loading it needs milliseconds
         note.seek(0)
         if len(note.readlines()) >= CRASHES:
             message = f"They have twice ended a program while they were loaded; to try again, remove {note.name}."

@@ -1,4 +1,4 @@
-"""Lets an unmodified transformers model compute its linear layers and its attention with the kernels."""
+"""Makes an unmodified transformers model compute its linear layers, norms and attention with the kernels."""
 
 import inspect
 import sys
@@ -17,15 +17,15 @@ from ladechat.model.kernels.library import COLUMNS, Library, pack, unpack
 from ladechat.model.kernels.loading import load_library
 
 ATTENTION = "ladechat"
-"""The name of our attention in transformers."""
+"""The name of our attention in transformers' registry."""
 
 
 class PackedLinear(nn.Module):
-    """A linear layer whose weights lie in the order in which the kernel reads them.
+    """A linear layer whose weights are stored in the order in which the kernel reads them.
 
     Args:
         packed: its weights, see `pack`.
-        linear: the layer that they come from: an `nn.Linear`, or a `Conv1D`, which has its weights transposed.
+        linear: the original layer: an `nn.Linear`, or a `Conv1D`, whose weights are transposed.
         library: the kernels.
     """
 
@@ -41,18 +41,18 @@ class PackedLinear(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """The weights as the layer had them: a new tensor, for models that read them elsewhere."""
+        """The weights in their original layout: a new tensor, for models that also read them elsewhere."""
         weight = unpack(self._packed, self.out_features)
         return weight.t() if self._transposed else weight
 
     def forward(self, x: Tensor) -> Tensor:
-        """X (…, in_features) float32; (…, out_features) comes out."""
+        """Map x (…, in_features) float32 to (…, out_features) float32."""
         y = self._product(x)
         return y if self.bias is None else y.add_(self.bias)
 
 
 class PackedEmbedding(nn.Module):
-    """An embedding that reads the packed weights of the output layer it is tied to."""
+    """An embedding that reads the packed weights of the output layer to which it is tied."""
 
     def __init__(self, packed: Tensor, embedding: nn.Embedding) -> None:
         super().__init__()
@@ -63,11 +63,11 @@ class PackedEmbedding(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """The weights as the embedding had them: a new tensor."""
+        """The weights in their original layout: a new tensor."""
         return unpack(self._packed, self.num_embeddings)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Tokens (…) int64; (…, embedding_dim) comes out."""
+        """Map tokens (…) int64 to (…, embedding_dim) float32."""
         vectors = self._packed[tokens // COLUMNS, :, tokens % COLUMNS].float()
         return vectors if self._scale is None else vectors * self._scale
 
@@ -86,29 +86,29 @@ class RMSNorm(nn.Module):
         self._library, self._weight = library, norm.weight.detach()
 
     def forward(self, x: Tensor) -> Tensor:
-        """X (…, width) float32; the same shape comes out."""
+        """Return the norm of x (…, width) float32, of the same shape."""
         return self._library.norm(x, self._weight, self.variance_epsilon)
 
 
 def made_for_kernels(device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether the kernels are for a model there, in this type."""
+    """Return whether the kernels support a model on this device, in this type."""
     return device.type == "cpu" and dtype == torch.float32
 
 
 def use_kernels(model: PreTrainedModel, build: Build, threads: int) -> bool:
-    """Let a model in float32 on a CPU compute with the kernels, in place; others stay as they are.
+    """Make a model in float32 on a CPU compute with the kernels, in place; leave others unchanged.
 
-    torch, in all of this process, then has one thread for what is left to it, if that is the smaller part. Further ones
-    would wait busily for its next operation on the cores that the kernels need: with two on two cores, a pass took 7 to
-    20 % longer, and a prompt 30 to 60 % (SmolLM2-135M, 50 to 1,000 tokens).
+    Where the kernels multiply with more than half of the weights, torch gets one thread, in the whole process. Further
+    ones would busy-wait for its next operation on the cores that the kernels need: with two on two cores, a pass took 7
+    to 20 % longer, and a prompt 30 to 60 % (SmolLM2-135M, 50 to 1,000 tokens).
 
     Waits for the build.
 
     Returns:
-        Whether it does.
+        Whether the model uses the kernels.
 
     Raises:
-        BuildError: there are no kernels, and why.
+        BuildError: there are no kernels; the message says why.
     """
     if not made_for_kernels(model.device, model.dtype):
         return False
@@ -119,7 +119,7 @@ def use_kernels(model: PreTrainedModel, build: Build, threads: int) -> bool:
 
 
 def _packed_share(model: PreTrainedModel) -> float:
-    """The part of the weights, embeddings aside, that the kernels multiply with: not quantised ones, nor experts."""
+    """Return the share of the weights, except embeddings, that the kernels use: not quantised ones, nor experts."""
     modules = list(model.modules())
     packed = {one._packed.data_ptr(): one._packed.numel() for one in modules if isinstance(one, PackedLinear)}
     looked_up = {id(one.weight) for one in modules if isinstance(one, nn.Embedding)}
@@ -129,7 +129,7 @@ def _packed_share(model: PreTrainedModel) -> float:
 
 @torch.no_grad()
 def swap(model: PreTrainedModel, library: Library) -> None:
-    """Replace the linear layers of a model, and its attention. The weights of each layer are freed as it is packed."""
+    """Replace the linear layers, norms and attention of a model. Each layer's weights are freed once it is packed."""
     embeddings = {id(module.weight): name for name, module in model.named_modules() if _is_embedding(module)}
     layers: dict[int, list[str]] = {}  # by their weights, which several may share
     for name, module in model.named_modules(remove_duplicate=False):
@@ -154,7 +154,7 @@ def swap(model: PreTrainedModel, library: Library) -> None:
 
 
 def attention_by(library: Library) -> Callable[..., tuple[Tensor, None]]:
-    """Attention as transformers asks for it: by the kernel for a few slots of one sequence, else by torch."""
+    """Return an attention function for transformers: it uses the kernel for a few slots of one sequence, else torch."""
 
     def attention(
         module: nn.Module,
@@ -176,7 +176,7 @@ def attention_by(library: Library) -> Callable[..., tuple[Tensor, None]]:
 
 
 def _can_be_packed(module: nn.Module) -> bool:
-    """A linear layer with plain float32 weights that nothing is hooked to."""
+    """Return whether a module is a linear layer with plain float32 weights and without hooks."""
     if type(module) not in (nn.Linear, Conv1D) or hasattr(module, "_hf_hook") or module._forward_hooks:
         return False
     weight: Any = module.weight
@@ -184,23 +184,23 @@ def _can_be_packed(module: nn.Module) -> bool:
 
 
 def _asks_for_attention_by_name(model: PreTrainedModel) -> bool:
-    """Whether a model takes any attention that has a name.
+    """Return whether a model uses any attention by its registered name.
 
-    Some do so and besides look for the name "sdpa" (those with sparse attention, to mask what they have not selected):
-    with another name they would compute something else.
+    Some also test for the name "sdpa" (those with sparse attention, to mask what they have not selected): with another
+    name they would compute something else.
     """
     source = inspect.getsource(sys.modules[type(model).__module__])
     return bool(model._supports_attention_backend) and '"sdpa"' not in source
 
 
 def _is_embedding(module: nn.Module) -> bool:
-    """An embedding whose result is its weights, or these times a scale."""
+    """Return whether a module is an embedding whose result is its weights, or these times a scale."""
     plain = type(module) is nn.Embedding or type(module).__name__.endswith("ScaledWordEmbedding")
     return plain and isinstance(module, nn.Embedding) and module.max_norm is None
 
 
 def _is_usual_norm(module: nn.Module, library: Library) -> bool:
-    """Whether a module is an RMSNorm as most models have it: their classes differ, so it is asked what it computes."""
+    """Return whether a module is a usual RMSNorm. Models have their own classes, so its result is compared."""
     weight: Any = getattr(module, "weight", None)
     epsilon: Any = getattr(module, "variance_epsilon", None)
     named = type(module).__name__.endswith("RMSNorm") and isinstance(weight, Tensor) and isinstance(epsilon, float)
@@ -209,7 +209,7 @@ def _is_usual_norm(module: nn.Module, library: Library) -> bool:
     x = torch.randn(2, 3, len(weight), generator=torch.Generator().manual_seed(0))
     try:
         return torch.allclose(module(x), library.norm(x, weight, epsilon), atol=1e-5, rtol=1e-5)
-    except (RuntimeError, TypeError, ValueError):  # it takes something else
+    except (RuntimeError, TypeError, ValueError):  # its forward takes other arguments
         return False
 
 

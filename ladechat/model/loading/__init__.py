@@ -1,1 +1,1 @@
-"""From the files of a checkpoint to a checked model: weights, quantisation, memory, self-check."""
+"""Loads a checked model from the files of a checkpoint: weights, quantisation, memory, self-check."""

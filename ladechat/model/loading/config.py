@@ -1,4 +1,4 @@
-"""Reads a checkpoint's config.json, without what it says about which code or which files are to be used."""
+"""Reads a checkpoint's config.json, ignoring entries that choose other code or other files."""
 
 import re
 from collections.abc import Mapping
@@ -23,29 +23,30 @@ SIZES = {
     "max_position_embeddings": ("positions", 2),
     "sliding_window": ("positions in a sliding window", 1),
 }
-"""Entries that have to be whole numbers: what they count, and the least that can be."""
+"""Entries that have to be integers: what they count, and the smallest valid value."""
 
 LISTS = ("num_key_value_heads", "head_dim")
-"""Of those, what some types have for each layer."""
+"""Those entries that some model types have as a list with a value for each layer."""
 
 NO_MOST = (-1, 0)
-"""As XLNet says that it has no most positions."""
+"""Values by which XLNet declares that its positions are unlimited."""
 
 MOST_LISTED = {"num_hidden_layers": 10_000, "n_layer": 10_000, "block_count": 10_000, "num_labels": 1_000_000}
-"""Entries for which transformers makes a list of that length before anything is looked at: it may fill the memory."""
+"""The largest plausible values of entries for which transformers builds a list of that length before any check: it
+could fill the memory."""
 
 MOST_OF_A_VALUE = 80
-"""Characters of it in a message."""
+"""The most characters of a value in a message."""
 
 
 def read_config(folder: Path) -> Any:
-    """The configuration of a checkpoint, running no code that comes with it or that it names.
+    """Return the configuration of a checkpoint, without running code that comes with it or that it names.
 
-    The implementation of attention and of experts is dropped: it may be the name of a repository whose code
+    Its choice of attention and expert implementations is dropped: it may be the name of a repository whose code
     transformers would fetch and run.
 
     Raises:
-        LoadError: its weights are to be read from another file than usual, or it counts more than a model has.
+        LoadError: it names an unusual weights file, or counts more of something than any model has.
         Exception: whatever transformers raises for a file that it cannot read.
     """
     check_listed(read_object(folder / "config.json"), "config.json")
@@ -53,9 +54,9 @@ def read_config(folder: Path) -> Any:
     for part in {id(one): one for one in (config, config.get_text_config())}.values():
         padding, vocabulary = getattr(part, "pad_token_id", None), getattr(part, "vocab_size", None)
         if isinstance(padding, int) and isinstance(vocabulary, int) and not -vocabulary <= padding < vocabulary:
-            part.pad_token_id = None  # nothing is padded here, and torch refuses embeddings with such a place
-    config.return_dict = True  # the names of what a pass gives
-    config._attn_implementation = None  # also of all parts
+            part.pad_token_id = None  # no text is padded, and torch refuses embeddings with such an index
+    config.return_dict = True  # outputs with names
+    config._attn_implementation = None  # applies to all sub-configurations too
     config._experts_implementation = None
     weights = getattr(config, "transformers_weights", None)
     if weights not in (None, SINGLE_FILE, INDEX):
@@ -65,7 +66,7 @@ def read_config(folder: Path) -> Any:
 
 
 def unusable_size(config: Any) -> str | None:
-    """What a configuration says that no model can have, as "has -3 layers (num_hidden_layers)"; None if nothing is."""
+    """Return the first impossible value of a configuration, as "has -3 layers (num_hidden_layers)"; None without."""
     for key, (what, least) in SIZES.items():
         value = getattr(config, key, None)
         if value is None or (key in LISTS and isinstance(value, list | tuple)):
@@ -82,11 +83,11 @@ def unusable_size(config: Any) -> str | None:
 
 
 def check_listed(entries: Mapping[str, Any], file: str) -> None:
-    """Refuse a configuration, or one in it, that counts more of something than any model has.
+    """Refuse a configuration, or a nested one, that counts more of something than any model has.
 
     Args:
-        entries: as the file has them.
-        file: what it is called in messages.
+        entries: the file's entries.
+        file: the file's name in messages.
 
     Raises:
         LoadError: it does.
@@ -104,7 +105,7 @@ def check_listed(entries: Mapping[str, Any], file: str) -> None:
 
 
 def what_is_wrong(error: Exception) -> str:
-    """What transformers says of a configuration that it refuses, as the end of a sentence."""
+    """Return transformers' reason for refusing a configuration, as the end of a sentence."""
     field = re.match(r"Validation error for (?:field|parameter) '(\w+)'", str(error))
     if field:
         return f"its {field[1]} is not of the kind that belongs there."

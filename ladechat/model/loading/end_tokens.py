@@ -1,4 +1,4 @@
-"""Which tokens end an answer: those that the checkpoint names, and the one that its chat template ends a turn with."""
+"""The tokens that end an answer: those that the checkpoint names, and the one with which its template ends a turn."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ KNOWN_ENDS = (
     *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<end_of_turn>", "<|end_of_turn|>", "<|return|>"),
     *("<|END_OF_TURN_TOKEN|>", "<|end_of_text|>", "<|endoftext|>", "<|end▁of▁sentence|>", "</s>", "<|end|>"),
 )
-"""What ends a turn or a text in the chat formats of well-known models."""
+"""The tokens that end a turn or a text in the chat formats of well-known models."""
 
 END_OF_A_PART, WHOLE_TURNS = "<|end|>", {"<|return|>", "<|call|>"}
-"""Where a format has one of the latter, the former ends a part of an answer, such as its thinking."""
+"""Where a format has one of `WHOLE_TURNS`, `END_OF_A_PART` ends only a part of an answer, such as its thinking."""
 
 QUESTION, ANSWER = Turn("user", "Hello"), Turn("assistant", "ladechat")
 TALKS = ([QUESTION, ANSWER], [QUESTION, ANSWER, QUESTION])
@@ -28,7 +28,7 @@ class Ends:
 
     Attributes:
         ids: all of them.
-        notices: in a sentence each, what was found that the checkpoint does not name, and what it names in vain.
+        notices: a sentence for each token found in addition to those the checkpoint names, and for each invalid one.
     """
 
     ids: frozenset[int]
@@ -36,16 +36,17 @@ class Ends:
 
 
 def end_tokens(named: Iterable[object], tokenizer: PreTrainedTokenizerBase, vocabulary: int) -> Ends:
-    """The tokens that end an answer of a model.
+    """Return the tokens that end an answer of a model.
 
-    The template is asked because many checkpoints name only the end of a text as `eos_token_id`, while their turns end
-    with another token: such an answer would run on to its length limit. A mark counts by its text, also where the
-    tokenizer takes it for a usual token. Where the checkpoint names no end that its model has, the known ones count.
+    The template is examined because many checkpoints name only the end of a text as `eos_token_id`, while their turns
+    end with another token: such an answer would run on to its length limit. A mark is recognised by its text, even
+    where the tokenizer has it as a normal token. Where the checkpoint names no valid token, or its template shows none,
+    `KNOWN_ENDS` are used too.
 
     Args:
         named: each `eos_token_id` of the checkpoint: an id, a list of them, or None.
-        tokenizer: of the checkpoint, with its template.
-        vocabulary: ids from here on are none that the model can write.
+        tokenizer: the checkpoint's, with its chat template.
+        vocabulary: the number of ids that the model can generate: 0 up to this number.
     """
     ids: set[int] = set()
     vain: set[str] = set()
@@ -78,10 +79,9 @@ def end_tokens(named: Iterable[object], tokenizer: PreTrainedTokenizerBase, voca
 def template_end(
     tokenizer: PreTrainedTokenizerBase, added: Mapping[str, int]
 ) -> tuple[str | None, TemplateError | None]:
-    """The added token that follows an answer in a conversation as the template writes it, or None if none does; and why
-    it writes none, if it does not.
+    """Return the added token that the template writes after an answer, if any; and its error if it writes none.
 
-    Where nothing follows the last answer of a conversation, what begins the next turn ends this one, as in GLM's.
+    Where no token follows the last answer of a conversation, the beginning of the next turn ends it, as in GLM's.
     """
     if not tokenizer.chat_template:
         return None, None

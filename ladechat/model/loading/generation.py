@@ -1,4 +1,4 @@
-"""What transformers' `generate` takes from a checkpoint, without what cannot be read in it."""
+"""The generation config that transformers' `generate` takes from a checkpoint, without invalid values."""
 
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,11 @@ from ladechat.model.checkpoint.generation_config import RULES, read_generation_c
 
 
 def generation_config(folder: Path, config: Any) -> GenerationConfig | None:
-    """The generation config of a model; None where there is no file of it, and transformers makes it of config.json.
+    """Return the generation config of a model; None where it has no file, and transformers derives it from config.json.
 
     Args:
-        folder: the checkpoint, a folder or a GGUF file. Beside the latter may lie the files of other models.
-        config: the model's.
+        folder: the checkpoint, a folder or a GGUF file, whose folder may hold files of other models.
+        config: the model's configuration.
     """
     if is_gguf(folder):
         return GenerationConfig.from_model_config(config)
@@ -24,5 +24,5 @@ def generation_config(folder: Path, config: Any) -> GenerationConfig | None:
         return GenerationConfig.from_model_config(config) if file.left_out else None
     try:
         return GenerationConfig.from_dict(dict(values))
-    except Exception:  # some other value: those that matter here are checked
+    except Exception:  # another invalid value: those used here have been checked
         return GenerationConfig.from_dict({key: value for key, value in values.items() if key in RULES})

@@ -1,4 +1,4 @@
-"""The configuration of the model in a GGUF file: as transformers makes it, and what it leaves out."""
+"""The configuration of the model in a GGUF file: that of transformers, with what it leaves out added."""
 
 from typing import Any
 
@@ -10,22 +10,22 @@ from ladechat.model.checkpoint.gguf_file import GgufFile, ignored, unreadable
 from ladechat.model.loading.config import check_listed
 
 ENDS = ("eos", "eot", "eom")
-"""How the metadata calls the tokens that end an answer: of a text, of a turn, of a message."""
+"""The metadata's names of the tokens that end an answer: end of a text, of a turn, of a message."""
 
 LLAMA_3_ROPE = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
-"""What those models have in common; the file does not say it, but for what it makes of the frequencies."""
+"""The settings common to those models; the file has only the resulting factors of the frequencies."""
 
 
 def gguf_config(file: GgufFile) -> Any:
-    """The configuration of the model in a GGUF file, by transformers, and by what that leaves out.
+    """Return the configuration of the model in a GGUF file, with entries added that transformers leaves out.
 
     Raises:
-        LoadError: transformers cannot read this type, or the file says something of the model that it would ignore.
+        LoadError: transformers cannot read this model type, or would ignore a setting in the file.
     """
     check_listed({key.removeprefix(f"{file.architecture}."): value for key, value in file.facts.items()}, file.name)
     try:
         config = AutoConfig.from_pretrained(file.path.parent, gguf_file=str(file.path), local_files_only=True)
-    except Exception as error:  # reading what others wrote, the library raises anything
+    except Exception as error:  # on files written by others the library may raise anything
         raise unreadable(file, error) from error
     ends = [end for end in map(file.token_id, ENDS) if end is not None]
     config.bos_token_id, config.eos_token_id = file.token_id("bos"), ends or None
@@ -40,7 +40,7 @@ def gguf_config(file: GgufFile) -> Any:
 
 
 def _llama_3_rope(file: GgufFile, config: Any) -> dict[str, Any]:
-    """The settings of rotary angles that give the factors in the file: those of Llama 3.1 and later."""
+    """Return the rotary settings of Llama 3.1 and later that give the factors in the file."""
     assert file.rope_factors is not None
     factors = torch.from_numpy(file.rope_factors)
     theta = config.rope_parameters["rope_theta"]

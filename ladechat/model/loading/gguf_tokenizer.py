@@ -1,8 +1,8 @@
-"""The tokenizer that a GGUF file describes, built from its vocabulary.
+"""The tokenizer of a GGUF file, built from its vocabulary.
 
-Not by transformers' own reading of it: that (5.17) takes the token that begins a text for the one that ends it, builds
-the merges of a SentencePiece vocabulary in a time that grows with its square (a minute and more for 32,000 tokens), and
-splits the text of a Llama 3 by GPT-2's rule.
+transformers' own conversion is not used: it (5.17) confuses the token that begins a text with the one that ends it,
+builds the merges of a SentencePiece vocabulary in quadratic time (more than a minute for 32,000 tokens), and splits the
+text of a Llama 3 by GPT-2's rule.
 """
 
 from typing import Any, NamedTuple
@@ -15,10 +15,10 @@ from ladechat.model.checkpoint.gguf_file import OTHER_COPY, GgufFile
 from ladechat.model.checkpoint.marks import is_role_mark, looks_like_a_mark
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4
-"""What a token is, as llama.cpp numbers it. The others are bytes, and places that nobody uses."""
+"""The kinds of tokens, as numbered by llama.cpp. The others are bytes and unused ids."""
 
 ROLES = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
-"""What transformers and the metadata call the tokens that have a role."""
+"""The names of tokens with a role in transformers and in the metadata."""
 
 CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 WORDS = r"[^\r\n\p{L}\p{N}]?\p{L}+"
@@ -26,13 +26,13 @@ MARKS_AND_SPACES = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
 class Splitting(NamedTuple):
-    """How a byte-level tokenizer cuts a text before it merges: where, and what it does besides.
+    """The pre-tokenization of a byte-level tokenizer: how it splits a text before merging.
 
     Attributes:
-        parts: what is a part, as a regular expression; None for GPT-2's rule.
-        single_digits: whether each digit is cut off before that.
-        composed: whether the text is brought into the composed form of Unicode (NFC) before.
-        whole_words: whether a part that is a token is taken as such, whatever merges would make of it.
+        parts: a regular expression that matches a part; None for GPT-2's rule.
+        single_digits: whether digits are first split off one by one.
+        composed: whether the text is first normalised to NFC.
+        whole_words: whether a part that is itself a token is used without merging.
     """
 
     parts: str | None = None
@@ -47,14 +47,14 @@ SPLITTINGS = {
     "qwen2": Splitting(rf"{CONTRACTIONS}|{WORDS}|\p{{N}}|{MARKS_AND_SPACES}", composed=True),
     "smollm": Splitting(single_digits=True),
 }
-"""By what llama.cpp calls them. Those of other models are refused: a text that is cut elsewhere is another prompt."""
+"""By llama.cpp's names. Other names are refused: a text split differently is another prompt."""
 
 
 def gguf_tokenizer(file: GgufFile) -> PreTrainedTokenizerBase:
-    """The tokenizer in a GGUF file, with its chat template.
+    """Return the tokenizer in a GGUF file, with its chat template.
 
     Raises:
-        LoadError: it is of a kind that is not built here, or not all of it is there.
+        LoadError: it is of an unsupported kind, or incomplete.
     """
     kind, splitting = (str(file.facts.get(f"tokenizer.ggml.{key}", "none")) for key in ("model", "pre"))
     if kind != "llama" and (kind != "gpt2" or splitting not in SPLITTINGS):
@@ -63,7 +63,7 @@ def gguf_tokenizer(file: GgufFile) -> PreTrainedTokenizerBase:
     try:
         tokenizer = _sentencepiece(file) if kind == "llama" else _byte_level(file, SPLITTINGS[splitting])
         tokens = list(zip(file.tokens, _kinds(file), strict=True))
-    except Exception as error:  # of what does not fit together, the tokenizers raise nothing more special
+    except Exception as error:  # the tokenizers library raises nothing more specific
         message = f"The tokenizer in {file.name} is damaged, or not all of it is there."
         raise LoadError("load_failed", message, "Check that the file is complete; download it again.") from error
     template = _template(file)
@@ -84,9 +84,9 @@ def gguf_tokenizer(file: GgufFile) -> PreTrainedTokenizerBase:
 
 
 def is_mark_of(template: str | None, token: str) -> bool:
-    """Whether a token is a mark by its text, whatever a file says of its kind: converters write some as normal ones.
+    """Return whether a token is a mark by its text, whatever its kind in the file: converters write some as normal.
 
-    Such a mark would be cut into letters in a prompt, and shown as text where an answer should end.
+    As a normal token it would be split into letters in a prompt, and shown as text where an answer should end.
     """
     return is_role_mark(token) or (template is not None and looks_like_a_mark(token) and token in template)
 
@@ -97,7 +97,9 @@ def _template(file: GgufFile) -> str | None:
 
 
 def _sentencepiece(file: GgufFile) -> Tokenizer:
-    """Of the two pieces that join to the likeliest one, again and again; bytes for what is not in the vocabulary."""
+    """Build a SentencePiece tokenizer: it repeatedly merges the two pieces that form the most likely token, with bytes
+    for text that is not in the vocabulary.
+    """
     unknown = file.token_id("unknown")
     tokenizer = Tokenizer(
         models.BPE(
@@ -117,7 +119,7 @@ def _sentencepiece(file: GgufFile) -> Tokenizer:
 
 
 def _merges(file: GgufFile) -> list[tuple[str, str]]:
-    """Every way in which a token is two others, the likeliest token first."""
+    """Return every split of a token into two others, by falling score of the token."""
     ids = {token: index for index, token in enumerate(file.tokens)}
     found = []
     for token, score, kind in zip(file.tokens, file.facts["tokenizer.ggml.scores"], _kinds(file), strict=True):
@@ -129,7 +131,7 @@ def _merges(file: GgufFile) -> list[tuple[str, str]]:
 
 
 def _byte_level(file: GgufFile, splitting: Splitting) -> Tokenizer:
-    """Each byte has a letter; the merges are in the file."""
+    """Build a byte-level tokenizer, in which each byte is a letter; the merges are in the file."""
     pairs = [merge.split(" ") for merge in file.facts["tokenizer.ggml.merges"]]
     tokenizer = Tokenizer(
         models.BPE(
@@ -150,5 +152,5 @@ def _byte_level(file: GgufFile, splitting: Splitting) -> Tokenizer:
 
 
 def _kinds(file: GgufFile) -> list[int]:
-    """What each token is; without a word on that, normal."""
+    """Return the kind of each token; normal where the file does not give it."""
     return list(file.facts.get("tokenizer.ggml.token_type", [NORMAL] * len(file.tokens)))

@@ -6,17 +6,17 @@ from contextlib import contextmanager
 from typing import Any
 
 M_MMAP_THRESHOLD = -3
-"""glibc's option: blocks of memory from this size on go back to the system when they are freed."""
+"""glibc's option: freed blocks of at least this size go back to the system."""
 WHILE_READING = 1 << 20
 AFTERWARDS = 32 << 20
-"""What glibc raises it to by itself as large blocks are freed, so that passes reuse the same memory."""
+"""The value to which glibc itself raises it as large blocks are freed, so that passes reuse memory."""
 
 
 @contextmanager
 def freed_at_once() -> Iterator[None]:
     """Return the memory of each matrix to the system once it is quantised or packed.
 
-    glibc would keep it in its heaps: 205 million parameters, quantised from float32, held 936 MB after loading, and
+    glibc would retain it in its heaps: 205 million parameters, quantised from float32, held 936 MB after loading, and
     214 MB with this. Does nothing with another C library.
     """
     libc: Any = ctypes.CDLL(None)

@@ -1,4 +1,4 @@
-"""Token ids that a tokenizer has and a model does not: tokens were added, and its embeddings were not resized."""
+"""Token ids of a tokenizer beyond the model's embeddings: tokens were added, but the embeddings not resized."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ HINT = "Leave it out, or use a copy of the model whose embeddings were resized t
 
 
 class UnknownToken(ValueError):
-    """A prompt with a token that the model has no embedding for: which in the message, what to do in `hint`."""
+    """A prompt with a token without embedding: the message names it, `hint` says what to do."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -19,12 +19,12 @@ def check_ids(token_ids: Sequence[int], embeddings: int, tokenizer: PreTrainedTo
     """Refuse a prompt that no pass could read: on a GPU, looking up such an id would end the engine.
 
     Args:
-        token_ids: of the prompt.
-        embeddings: how many there are, for the ids from 0 on.
+        token_ids: the prompt.
+        embeddings: the number of embeddings, for the ids from 0 on.
         tokenizer: names the token.
 
     Raises:
-        UnknownToken: an id is not among them.
+        UnknownToken: an id has no embedding.
     """
     if token_ids and (min(token_ids) < 0 or max(token_ids) >= embeddings):
         unknown = next(token_id for token_id in token_ids if not 0 <= token_id < embeddings)
@@ -35,7 +35,7 @@ def check_ids(token_ids: Sequence[int], embeddings: int, tokenizer: PreTrainedTo
 
 
 def beyond_embeddings(embeddings: int, tokenizer: PreTrainedTokenizerBase) -> str | None:
-    """Say in a sentence that a tokenizer has tokens which the model lacks; None where it has none."""
+    """Return a sentence about the tokenizer's tokens without embedding; None where there are none."""
     beyond = sorted(token_id for token_id in tokenizer.get_vocab().values() if token_id >= embeddings)
     if not beyond:
         return None

@@ -1,4 +1,4 @@
-"""Whether a model fits the memory, checked before it is loaded: what it needs, and what is free."""
+"""The memory check before a model is loaded: the bytes that it needs, and those that are free."""
 
 import json
 import math
@@ -14,16 +14,16 @@ from ladechat.model.checkpoint.files import OTHER_COPY, LoadError, in_words, wei
 from ladechat.model.loading.quantization import described_parameters
 
 USEFUL_CONTEXT = 2048
-"""Tokens of KV cache that must fit, besides the weights: those of a usual conversation. The cache grows as needed."""
+"""The tokens of KV cache that must fit in addition to the weights: a usual conversation. The cache grows as needed."""
 
 LONGEST_HEADER = 100_000_000
 MOST_IN_A_TENSOR = 2**48
-"""Numbers of a dimension, and bytes in a file; a header that says more is no header."""
+"""The largest plausible dimension, and file offset in bytes, in a header."""
 MOST_DESCRIBED = 2
-"""By how much more a config.json may describe than the files hold, before that is said. What they lack, transformers
-would make room for, and fill with random numbers."""
+"""The factor by which a config.json may describe more weights than the files hold. transformers would allocate missing
+ones, and fill them with random numbers."""
 FLOATS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
-"""The types, as safetensors names them, whose tensors are converted. Others are packed weights, and are not."""
+"""The tensor types, by safetensors' names, that are converted. Others are packed weights, which are not."""
 
 
 def check_memory(
@@ -35,21 +35,21 @@ def check_memory(
     unpacked_parameters: int | None = None,
     quantised_bytes: int | None = None,
 ) -> None:
-    """Refuse a model that does not fit, with the figures.
+    """Refuse a model that does not fit the free memory, with the figures.
 
-    A model that is converted on its way to a GPU is in the main memory for a moment, so it has to fit there as well.
+    A model that is converted on its way to a GPU is temporarily in main memory, so it has to fit there as well.
 
     Args:
         folder: its files, of which only the headers are read.
-        name: what it is called in messages.
-        device: where it shall run.
-        dtype: what its weights are converted to.
+        name: its name in messages.
+        device: the device on which it will run.
+        dtype: the type to which its weights are converted.
         cache_bytes: the size of a useful KV cache.
-        unpacked_parameters: how many weights it has, if they are unpacked while they are loaded.
+        unpacked_parameters: the number of its weights, if they are unpacked while they are loaded.
         quantised_bytes: the size of its weights, if they are quantised while they are loaded.
 
     Raises:
-        LoadError: it needs more than there is.
+        LoadError: it needs more memory than is free.
     """
     weights, converted = weight_bytes(folder, dtype)
     if unpacked_parameters is not None:
@@ -70,11 +70,12 @@ def check_memory(
 
 
 def weight_bytes(folder: Path, dtype: torch.dtype) -> tuple[int, int]:
-    """The bytes of a checkpoint's weights in memory as this type, and of those among them that have another type now.
+    """Return the bytes of a checkpoint's weights in memory as this type, and of those that have to be converted to it.
 
-    Both are 0 where its files cannot be read: loading them says why. On a CPU, tensors that need no conversion stay in
-    the mapped file (measured on transformers 5.17: 1 GB of float16 loaded as float16 takes no memory of its own, as
-    float32 never more than the 2 GB it becomes); but what does not fit would be read from the disk for each token.
+    Both are 0 where its files cannot be read: loading them gives the error. On a CPU, tensors that need no conversion
+    stay in the mapped file (measured on transformers 5.17: 1 GB of float16 loaded as float16 takes no memory of its
+    own, as float32 never more than the resulting 2 GB); but weights that do not fit would be read from disk for each
+    token.
     """
     total = converted = 0
     for tensor in _tensors(folder):
@@ -85,16 +86,15 @@ def weight_bytes(folder: Path, dtype: torch.dtype) -> tuple[int, int]:
 
 
 def check_described(folder: Path, name: str, config: Any) -> None:
-    """Refuse a checkpoint whose config.json describes a model that its files are no part of, before there is room made
-    for it.
+    """Refuse a checkpoint whose config.json describes far more weights than its files hold, before memory is allocated.
 
     Args:
-        folder: its files, of which only the headers are read. Where they cannot be read, loading them says why.
-        name: what it is called in messages.
-        config: of the model.
+        folder: its files, of which only the headers are read. Where they cannot be read, loading them gives the error.
+        name: its name in messages.
+        config: the model's configuration.
 
     Raises:
-        LoadError: it describes more layers than there are tensors, or `MOST_DESCRIBED` times what they hold.
+        LoadError: it describes more layers than there are tensors, or over `MOST_DESCRIBED` times their elements.
     """
     tensors = list(_tensors(folder))
     if not tensors:
@@ -105,7 +105,7 @@ def check_described(folder: Path, name: str, config: Any) -> None:
     else:
         try:
             described = described_parameters(config)
-        except Exception:  # such a model cannot be described without memory, or not at all
+        except Exception:  # such a model cannot be built without memory, or not at all
             return
         held = sum(tensor.elements for tensor in tensors)
         if described <= MOST_DESCRIBED * held:
@@ -115,7 +115,7 @@ def check_described(folder: Path, name: str, config: Any) -> None:
 
 
 def useful_cache_bytes(config: Any, context_length: int, dtype: torch.dtype) -> int:
-    """Bytes of keys and values of a usual conversation; 0 where the language part's configuration does not tell."""
+    """Return the bytes of keys and values of a usual conversation; 0 where the configuration does not tell."""
     layers, queries, hidden = (
         getattr(config, key, None) for key in ("num_hidden_layers", "num_attention_heads", "hidden_size")
     )
@@ -129,7 +129,7 @@ def useful_cache_bytes(config: Any, context_length: int, dtype: torch.dtype) -> 
 
 
 def free_memory(device: torch.device) -> int | None:
-    """The bytes that may still be used on a device; None where that cannot be told."""
+    """Return the free bytes of a device; None where they are unknown."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     if device.type == "mps":
@@ -138,23 +138,23 @@ def free_memory(device: torch.device) -> int | None:
 
 
 def free_main_memory(root: Path = Path("/")) -> int | None:
-    """The main memory that this process may still take: what the kernel says, and what its control groups allow.
+    """Return the main memory in bytes that this process may still take, by the kernel and by its control groups.
 
     Args:
-        root: the folder that has proc and sys.
+        root: the folder of proc and sys.
     """
     found = _number_after("MemAvailable:", root / "proc/meminfo")
     limits = [room for room in _control_groups(root) if room is not None]
     if found is not None:
         return min([1024 * found, *limits])
-    try:  # macOS does not say what is free; all of it is an upper bound
+    try:  # macOS does not report free memory; all of it is an upper bound
         return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *limits])
     except (ValueError, OSError):
         return None
 
 
 def _control_groups(root: Path) -> Iterator[int | None]:
-    """The bytes that each limit leaves, versions 1 and 2, from the process's own group to the outermost."""
+    """Yield the bytes that each limit leaves (cgroup versions 1 and 2), from the process's own group to the root."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -169,7 +169,7 @@ def _control_groups(root: Path) -> Iterator[int | None]:
         else:
             continue
         group = Path(path.lstrip("/"))
-        for part in (group, *group.parents):  # a container may not see its own group; then the top shows it
+        for part in (group, *group.parents):  # a container may not see its own group; then the root shows its limit
             folder = root / top / part
             most, used = _number_after("", folder / limit), _number_after("", folder / usage)
             if most is not None and used is not None:
@@ -177,7 +177,7 @@ def _control_groups(root: Path) -> Iterator[int | None]:
 
 
 def _number_after(word: str, file: Path) -> int | None:
-    """The number that follows a word at the beginning of a line."""
+    """Return the number that follows a word at the beginning of a line, or None."""
     try:
         found = re.search(rf"^{re.escape(word)}\s*(\d+)", file.read_text(), re.MULTILINE)
     except OSError:
@@ -186,7 +186,7 @@ def _number_after(word: str, file: Path) -> int | None:
 
 
 class _Tensor(NamedTuple):
-    """What a header says of a tensor: its type, how many numbers it has, and its bytes in the file."""
+    """A tensor as described in a header: its type, its number of elements, and its bytes in the file."""
 
     kind: str
     elements: int
@@ -194,7 +194,7 @@ class _Tensor(NamedTuple):
 
 
 def _tensors(folder: Path) -> Iterator[_Tensor]:
-    """The tensors of a checkpoint, from the headers of its files; none of a header that makes no sense."""
+    """Yield the tensors of a checkpoint, from the headers of its files; none for an invalid header."""
     for name in weight_files(folder) or []:
         try:
             with (folder / name).open("rb") as file:
@@ -206,11 +206,11 @@ def _tensors(folder: Path) -> Iterator[_Tensor]:
 
 
 def _tensor(entry: dict[str, Any]) -> _Tensor:
-    """What an entry of a header says.
+    """Return the tensor of an entry of a header.
 
     Raises:
-        ValueError: numbers that no tensor has.
-        LookupError, TypeError: it is no such entry.
+        ValueError: the entry has impossible numbers.
+        LookupError, TypeError: it has another form.
     """
     start, end = entry["data_offsets"]
     numbers = [*entry["shape"], start, end]

@@ -13,29 +13,29 @@ from ladechat.model.runners.kv_cache import SlabCache
 
 
 class Cached(Protocol):
-    """What is needed of a runner here."""
+    """The part of a runner that memory measurement needs."""
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The model's device."""
         ...
 
     @property
     def cache(self) -> SlabCache | None:
-        """Its keys and values; None where the model has a memory of its own."""
+        """The KV cache; None where the model has its own kind of state."""
         ...
 
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Bytes that this process holds; None where there are none, or where the system does not say.
+    """The bytes that this process holds; None where there are none, or where the system does not report them.
 
     Attributes:
         resident_bytes: main memory held now: the resident set.
-        peak_bytes: the most held so far, where the system does not say what is held now.
-        device_bytes: memory of the GPU held by tensors.
-        reserved_bytes: memory of the GPU that torch reserved for them.
-        cache_bytes: keys and values, part of one of those.
+        peak_bytes: the most main memory held so far, where the system does not report what is held now.
+        device_bytes: GPU memory held by tensors.
+        reserved_bytes: GPU memory that torch has reserved for them.
+        cache_bytes: the KV cache, which is part of one of those.
     """
 
     resident_bytes: int | None
@@ -46,7 +46,7 @@ class MemoryUse:
 
 
 def memory_use(runner: Cached) -> MemoryUse:
-    """The memory held by the process of this runner now."""
+    """Return the memory held now by this process, which runs the runner."""
     resident = resident_bytes()
     device, reserved = device_bytes(runner.device)
     return MemoryUse(
@@ -59,10 +59,10 @@ def memory_use(runner: Cached) -> MemoryUse:
 
 
 def resident_bytes(root: Path = Path("/")) -> int | None:
-    """The main memory that this process holds; None where the system has no such file, as macOS.
+    """Return the main memory that this process holds, in bytes; None where the system has no such file, as on macOS.
 
     Args:
-        root: the folder that has proc.
+        root: the folder of proc.
     """
     try:
         pages = int((root / "proc/self/statm").read_text().split()[1])
@@ -72,13 +72,13 @@ def resident_bytes(root: Path = Path("/")) -> int | None:
 
 
 def peak_bytes() -> int:
-    """The most main memory that this process has held so far."""
+    """Return the most main memory that this process has held so far, in bytes."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else 1024 * most
 
 
 def device_bytes(device: torch.device) -> tuple[int | None, int | None]:
-    """The memory of a GPU held by the tensors of this process, and what torch reserved for them."""
+    """Return the bytes of GPU memory held by this process's tensors, and those that torch has reserved for them."""
     if device.type == "cuda":
         return torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
     if device.type == "mps":

@@ -1,4 +1,4 @@
-"""Checkpoints whose weights are quantised already: whether transformers can load them here."""
+"""Checks whether transformers can load a quantised checkpoint on this machine."""
 
 import re
 from typing import Any
@@ -16,7 +16,7 @@ OTHER_COPY = "Use another copy of the model: one that is not quantised, or quant
 
 
 def quantization_method(config: Any) -> str | None:
-    """The quantisation method that a checkpoint's configuration names; None for plain weights."""
+    """Return the quantisation method named in a checkpoint's configuration; None for plain weights."""
     found = _settings(config)
     if found is None:
         return None
@@ -27,13 +27,13 @@ def quantization_method(config: Any) -> str | None:
 
 
 def check_quantization(name: str, config: Any, device: torch.device) -> bool:
-    """Check with transformers that a quantised checkpoint can be loaded here.
+    """Check with transformers that a quantised checkpoint can be loaded on this machine.
 
     Returns:
-        Whether the weights are unpacked while they are loaded, because this device cannot compute with them packed.
+        Whether the weights are unpacked while they are loaded, because the device cannot compute with packed ones.
 
     Raises:
-        LoadError: it cannot, and why.
+        LoadError: it cannot; the message says why.
     """
     settings = _settings(config)
     if settings is None:
@@ -47,20 +47,20 @@ def check_quantization(name: str, config: Any, device: torch.device) -> bool:
         quantizer.validate_environment(device_map={"": device}, weights_only=True)
     except ImportError as error:
         raise _missing(what, error) from error
-    except Exception as error:  # transformers raises anything, and a configuration may hold anything
+    except Exception as error:  # transformers may raise anything on a configuration written by others
         message = f"{what}, which cannot be loaded on {device}: {first_sentence(error)}"
         raise LoadError("load_failed", message, OTHER_COPY) from error
     return bool(getattr(quantizer.quantization_config, "dequantize", False))
 
 
 def described_parameters(config: Any) -> int:
-    """The number of parameters of a configuration, counted on a model without memory: packed weights hide it."""
+    """Return the number of parameters of a configuration, counted on the meta device: packed weights hide it."""
     with torch.device("meta"):
         return int(AutoModelForCausalLM.from_config(config).num_parameters())
 
 
 def _settings(config: Any) -> dict[str, Any] | None:
-    """The quantisation section of a configuration, or of its language part."""
+    """Return the quantisation section of a configuration, or of its language model's part."""
     text = config.get_text_config(decoder=True)
     found = getattr(config, "quantization_config", None) or getattr(text, "quantization_config", None)
     if found is None or isinstance(found, dict):
@@ -69,7 +69,7 @@ def _settings(config: Any) -> dict[str, Any] | None:
 
 
 def _missing(what: str, error: ImportError) -> LoadError:
-    """An error that names the missing package: from transformers' install command, or the module that was not found."""
+    """Return an error that names the missing package, from transformers' install command or the missing module."""
     said = " ".join(str(error).split())
     named = INSTALL.search(said)
     package = named["package"] if named else error.name and error.name.partition(".")[0]

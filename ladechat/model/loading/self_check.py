@@ -1,4 +1,4 @@
-"""Whether a model follows the mask and the positions of a tree of slots: checked once, when it is loaded."""
+"""The check, when a model is loaded, that it follows the mask and the positions of a tree of slots."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.runners.tree import TreeRunner
 
 STEP = 977
-"""From one token of the check to the next, modulo the vocabulary. Ordinary tokens: on a text of special ones, the
-lowest ids, some models amplify rounding by a factor of a thousand."""
+"""The step between the ids of the check's tokens, modulo the vocabulary. They are ordinary tokens: on special ones,
+which have the lowest ids, some models amplify rounding by a factor of a thousand."""
 
 CACHED = 5
-"""Tokens before slot 0."""
+"""The number of cached tokens before slot 0."""
 
 FAULTS = (RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError)
-"""What a model's own code raises where it is given what it does not take."""
+"""The exceptions that a model's own code raises on unsupported arguments."""
 
 NOT_FOLLOWED = "does not follow explicit positions with a 4-D attention mask"
 BY_THE_WHOLE_PASS = (
@@ -36,7 +36,7 @@ BY_THE_PLACE_IN_A_PASS = "gives a token other logits alone or last in a pass tha
 
 
 def choose_runner(model: PreTrainedModel, context_length: int) -> TreeRunner | SingleTokenRunner:
-    """The runner for a model: one that verifies trees of drafts if the model can, or else one token a pass.
+    """Return the runner for a model: one that verifies trees of drafts if the model can, else one token per pass.
 
     Raises:
         UnsupportedModel: it cannot be decoded at all.
@@ -49,10 +49,10 @@ def choose_runner(model: PreTrainedModel, context_length: int) -> TreeRunner | S
 
 
 def tree_runner(model: PreTrainedModel, context_length: int) -> TreeRunner:
-    """A runner that verifies trees of drafts, with hidden states where the model's layers can be gone through.
+    """Return a runner that verifies trees of drafts, with hidden states where the layers can be called one by one.
 
     Raises:
-        SingleTokenOnly: the model cannot do that, and why.
+        SingleTokenOnly: the model cannot verify trees; the message says why.
         UnsupportedModel: it cannot be decoded at all.
     """
     runner = logits_runner(model, context_length)
@@ -61,10 +61,10 @@ def tree_runner(model: PreTrainedModel, context_length: int) -> TreeRunner:
 
 
 def logits_runner(model: PreTrainedModel, context_length: int) -> TreeRunner:
-    """A runner that verifies trees of drafts, and gives logits only. No random number is drawn for the check.
+    """Return a runner that verifies trees of drafts, and gives logits only. The check draws no random numbers.
 
     Raises:
-        SingleTokenOnly: the model cannot do that, and why.
+        SingleTokenOnly: the model cannot verify trees; the message says why.
         UnsupportedModel: it cannot be decoded at all.
     """
     if model.device.type == "meta":
@@ -76,12 +76,12 @@ def logits_runner(model: PreTrainedModel, context_length: int) -> TreeRunner:
 
 @torch.inference_mode()
 def check_trees(runner: TreeRunner, model: PreTrainedModel) -> None:
-    """Compare slots of a tree with what the model says of the same tokens in its own generation: slot 0 with its second
-    pass, two leaves with first passes over the tokens that they see. The cache is empty afterwards.
+    """Compare slots of a tree with the model's own generation over the same tokens: slot 0 with its second pass, two
+    leaves with first passes over the tokens that they see. Empties the cache.
 
     Raises:
         SingleTokenOnly: the model ignores or refuses explicit positions or a 4-D mask (as models with ALiBi do).
-        UnsupportedModel: its logits are not numbers.
+        UnsupportedModel: its logits are NaN or infinite.
     """
     tokens = _tokens(model)
     prompt, drafts = tokens[: CACHED + 1], tokens[CACHED + 1 :]
@@ -108,9 +108,9 @@ def check_trees(runner: TreeRunner, model: PreTrainedModel) -> None:
 
 @torch.inference_mode()
 def use_layers(runner: TreeRunner, model: PreTrainedModel) -> None:
-    """Let the runner go through the model layer by layer, if that gives what the model gives; else say why not.
+    """Give the runner a loop over the model's layers, if that gives the model's logits; else record the reason.
 
-    The cache is empty afterwards.
+    Empties the cache.
     """
     try:
         runner.loop = LayerLoop(model)
@@ -138,10 +138,11 @@ def use_layers(runner: TreeRunner, model: PreTrainedModel) -> None:
 
 
 def _own_logits(model: PreTrainedModel, text: list[int], cached: int = 0) -> torch.Tensor:
-    """The logits after a text, read as `generate` has it read, the first tokens in a pass of their own.
+    """Return the (vocabulary,) logits after a text, read as `generate` does, with the first `cached` tokens in a
+    separate pass.
 
     Raises:
-        UnsupportedModel: they are not numbers.
+        UnsupportedModel: they are NaN or infinite.
     """
     ids = torch.tensor([text], device=model.device)
     state: dict[str, Any] = {}
@@ -166,12 +167,12 @@ def _not_followed(model: PreTrainedModel) -> SingleTokenOnly:
 
 
 def uses_alibi(config: Any) -> bool:
-    """Whether a model adds ALiBi: biases that grow with the distance of two places in the cache."""
+    """Return whether a model uses ALiBi: biases that grow with the distance of two places in the cache."""
     return config.model_type in ("bloom", "mpt") or bool(getattr(config, "alibi", False))
 
 
 def _about_its_own_passes(model: PreTrainedModel) -> str | None:
-    """What is the matter with a model whose own passes do not agree, trees aside; None if they do."""
+    """Return why a model's own passes, without trees, do not agree with each other; None if they do."""
     try:
         whole, begun, _ = _with_and_without_a_later_token(model)
         alone = _own_logits(model, _tokens(model)[:4], cached=3)
@@ -190,10 +191,10 @@ def _about_its_own_passes(model: PreTrainedModel) -> str | None:
 
 @torch.inference_mode()
 def check_one_direction(model: PreTrainedModel) -> None:
-    """Make sure that a token does not see the tokens after it. That they change how it is rounded is another matter.
+    """Check that a token does not see the tokens after it; they may change its rounding.
 
     Raises:
-        UnsupportedModel: it does, as in an encoder, whatever head it has; or its logits are not numbers.
+        UnsupportedModel: it sees them, as in an encoder; or its logits are NaN or infinite.
     """
     whole, begun, masked = _with_and_without_a_later_token(model)
     if len(whole) == 4:
@@ -206,10 +207,10 @@ def check_one_direction(model: PreTrainedModel) -> None:
 
 
 def _with_and_without_a_later_token(model: PreTrainedModel) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The logits of four tokens in a pass; of the first three without the fourth; and with the fourth masked.
+    """Return the logits of four tokens in a pass; of the first three alone; and of all four with the fourth masked.
 
     Raises:
-        UnsupportedModel: they are not numbers.
+        UnsupportedModel: they are NaN or infinite.
     """
     text = torch.tensor([_tokens(model)[:4]], device=model.device)
     seen = torch.ones_like(text)

@@ -1,4 +1,4 @@
-"""Whether the tensors of a checkpoint are those that its model computes with: all there, none left over, all finite."""
+"""The check that a checkpoint's tensors are those of its model: none missing, none left over, all finite."""
 
 import logging
 import re
@@ -14,7 +14,7 @@ from ladechat.model.checkpoint.files import LoadError
 COMPUTED_ELSEWHERE = re.compile(
     r"(inv_freq|freqs_cis|(cos|sin)_cached|position_ids|masked_bias|(attn|attention)\.bias|causal_mask|[qkv]_scale)$"
 )
-"""Tables that transformers computes itself and older versions saved, and the scales of a cache in 8 bits."""
+"""Tables that transformers computes itself but older versions saved, and the scales of an 8-bit KV cache."""
 
 FILES_HINT = "Check that all files of the checkpoint are there and complete."
 
@@ -22,12 +22,12 @@ logger = logging.getLogger(__name__)
 
 
 def check_tensors(name: str, model: PreTrainedModel, found: Any, packed: bool) -> None:
-    """Refuse a model that is not the one that its checkpoint holds, or that cannot compute.
+    """Refuse a loaded model that is not the one in its checkpoint, or that cannot compute.
 
     Args:
-        name: what it is called in messages.
-        model: the model, loaded.
-        found: what transformers says about loading it.
+        name: its name in messages.
+        model: the loaded model.
+        found: transformers' loading info.
         packed: whether its weights are quantised, or unpacked from a GGUF file.
 
     Raises:
@@ -49,14 +49,14 @@ def check_tensors(name: str, model: PreTrainedModel, found: Any, packed: bool) -
 
 
 def belongs_to_the_model(key: str, model: PreTrainedModel, packed: bool = False) -> bool:
-    """Whether a model would compute something else if it had a place for this tensor, which it has not.
+    """Return whether a tensor without a place in the model belongs to it, so that it computes something else without.
 
-    - In a layer beyond the last: yes, for its config.json counts too few layers. Not so the layers for drafts that
-      DeepSeek and GLM save behind the others; config.json counts them as `num_nextn_predict_layers`.
-    - In a layer, or of a module with weights of its own, as a bias that config.json switches off: yes. Not so in
-      packed weights, whose formats save more than they need (a bias of zeros, scales).
-    - What transformers computes itself, as rotary frequencies and causal masks: no.
-    - In modules that the model does not have, as layers for drafts (`mtp`), a value head or an encoder of pictures: no.
+    - In a layer beyond the last: yes, its config.json counts too few layers. Except the drafting layers that DeepSeek
+      and GLM save after the others; config.json counts them as `num_nextn_predict_layers`.
+    - In a layer, or in a module with weights of its own, such as a bias that config.json disables: yes. Except in
+      packed weights, whose formats save more than needed (a bias of zeros, scales).
+    - Computed by transformers itself, such as rotary frequencies and causal masks: no.
+    - In modules that the model does not have, such as drafting layers (`mtp`), a value head or a vision encoder: no.
     """
     if COMPUTED_ELSEWHERE.search(key):
         return False
@@ -80,7 +80,7 @@ def _is_inside(key: str, module: Any, packed: bool) -> bool:
 
 @torch.no_grad()
 def _check_finite(name: str, model: PreTrainedModel) -> None:
-    """Refuse NaN and infinite weights. A bias of the output layer may be -inf: such a token is switched off."""
+    """Refuse NaN and infinite weights. A bias of the output layer may be -inf, which disables a token."""
     head = model.get_output_embeddings()
     switches = getattr(head, "bias", None)
     for weight_name, weight in _plain_weights(model):
@@ -94,7 +94,7 @@ def _check_finite(name: str, model: PreTrainedModel) -> None:
 
 
 def _plain_weights(model: PreTrainedModel) -> Iterator[tuple[str, nn.Parameter]]:
-    """The weights that are numbers as they are: not packed, and in memory."""
+    """Yield the plain weights: floating-point, not packed, and in memory."""
     for name, weight in model.named_parameters():
         plain = type(weight.data) is torch.Tensor and weight.dtype.itemsize > 1 and weight.is_floating_point()
         if plain and weight.numel() and weight.device.type != "meta":

@@ -1,8 +1,8 @@
-"""The tokenizer of a checkpoint in a folder, held to its tokenizer.json.
+"""The tokenizer of a checkpoint folder, checked against its tokenizer.json.
 
-transformers 5 builds many tokenizers anew by the class that tokenizer_config.json names, and takes only the vocabulary
-from tokenizer.json. Where a checkpoint names another class than its own, as R1's distillations name Llama's over a
-byte-level vocabulary, spaces are lost in prompts and answers. The file says what the model was trained with.
+transformers 5 rebuilds many tokenizers by the class named in tokenizer_config.json, and takes only the vocabulary from
+tokenizer.json. Where a checkpoint names a wrong class, as R1's distillations name Llama's for a byte-level vocabulary,
+spaces are lost in prompts and answers. tokenizer.json describes the tokenizer that the model was trained with.
 """
 
 import json
@@ -17,10 +17,10 @@ from ladechat.model.checkpoint.files import LoadError
 
 FILE = "tokenizer.json"
 PARTS = ("normalizer", "pre_tokenizer", "decoder")
-"""What a tokenizer does besides merging. Its post-processor adds tokens that a chat template has already."""
+"""The parts of a tokenizer that are compared. The post-processor is not: a chat template already has its tokens."""
 
 TRAITS = ("unk_token", "fuse_unk", "byte_fallback", "ignore_merges", "continuing_subword_prefix", "end_of_word_suffix")
-"""Of a BPE model, besides its vocabulary and merges."""
+"""The properties of a BPE model that are compared, in addition to its vocabulary."""
 
 TELLING = (
     *(
@@ -41,20 +41,20 @@ TELLING = (
         "def f(x):\n    return x+1",
     ),
 )
-"""Texts that tokenizers of different kinds cut differently."""
+"""Texts that different kinds of tokenizers split differently."""
 
 HINT = "Put tokenizer.json or tokenizer.model beside the weights."
 
 
 def checkpoint_tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:
-    """Read the tokenizer of a checkpoint: as transformers makes it, unless tokenizer.json says something else.
+    """Return the tokenizer of a checkpoint: the one transformers makes, unless tokenizer.json differs.
 
     Args:
-        folder: the checkpoint's.
-        name: what it is called in messages.
+        folder: the checkpoint's folder.
+        name: its name in messages.
 
     Raises:
-        LoadError: there is none that can be read, or none that does what tokenizer.json says.
+        LoadError: none can be read, or none agrees with tokenizer.json.
     """
     file = _file(folder / FILE, name)
     try:
@@ -63,7 +63,7 @@ def checkpoint_tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:
         )
         if file is None or same(made, file):
             return made
-    except Exception as error:  # reading what others wrote, the libraries raise anything
+    except Exception as error:  # on files written by others the libraries may raise anything
         if file is None:
             message = f"{name} has no tokenizer that can be read: {first_sentence(error)}"
             raise LoadError("load_failed", message, HINT) from error
@@ -71,10 +71,10 @@ def checkpoint_tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:
 
 
 def same(made: PreTrainedTokenizerBase, file: Tokenizer) -> bool:
-    """Whether a tokenizer does what a tokenizer.json says. It may have tokens more, which other files name."""
+    """Return whether a tokenizer agrees with a tokenizer.json. It may have further tokens, from other files."""
     try:
         return _same(made, file)
-    except Exception:  # it can do nothing at all, as with a `model_max_length` that is no number
+    except Exception:  # it does not work at all, as with a `model_max_length` that is no number
         return False
 
 
@@ -90,7 +90,7 @@ def _same(made: PreTrainedTokenizerBase, file: Tokenizer) -> bool:
 
 
 def _agree(made: PreTrainedTokenizerBase, file: Tokenizer, text: str) -> bool:
-    """Whether both make the same tokens of a text, and the same text of these."""
+    """Return whether both encode a text to the same tokens, and decode these to the same text."""
     token_ids = file.encode(text, add_special_tokens=False).ids
     if list(made.encode(text, add_special_tokens=False)) != token_ids:
         return False
@@ -99,19 +99,19 @@ def _agree(made: PreTrainedTokenizerBase, file: Tokenizer, text: str) -> bool:
 
 
 def _facts(tokenizer: Tokenizer) -> list[Any]:
-    """How it treats a text, apart from its vocabulary."""
+    """Return the settings of a tokenizer apart from its vocabulary."""
     parts = [getattr(tokenizer, part) for part in PARTS]
     states = [None if part is None else json.loads(part.__getstate__()) for part in parts]
     return [*states, type(tokenizer.model), *(getattr(tokenizer.model, trait, None) for trait in TRAITS)]
 
 
 def _file(path: Path, name: str) -> Tokenizer | None:
-    """What tokenizer.json says, without what it cuts off or fills up; None where there is no such file."""
+    """Return the tokenizer in tokenizer.json, without truncation and padding; None where there is no such file."""
     if not path.exists():
         return None
     try:
         file = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises nothing more special
+    except Exception as error:  # the library raises nothing more specific
         message = f"The {FILE} of {name} cannot be read: {first_sentence(error)}"
         raise LoadError("load_failed", message, "Copy it again, or use another copy of the model.") from error
     file.no_truncation()
@@ -120,10 +120,10 @@ def _file(path: Path, name: str) -> Tokenizer | None:
 
 
 def _of_file(folder: Path, name: str, file: Tokenizer) -> PreTrainedTokenizerBase:
-    """The tokenizer of tokenizer.json, with the template, the roles and the further tokens that the other files name.
+    """Return the tokenizer of tokenizer.json, with the template, the roles and the further tokens of the other files.
 
     Raises:
-        LoadError: these files change what tokenizer.json says.
+        LoadError: these files contradict tokenizer.json.
     """
     try:
         named: PreTrainedTokenizerBase = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)

@@ -1,4 +1,4 @@
-"""What was trained for a model that is being loaded: found, read, or the reason why it is not there."""
+"""Finds and reads the maps and heads trained for a model that is being loaded, or the reason why there are none."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ class Maps:
     """Maps and heads for one model.
 
     Attributes:
-        by_kind: those that there are, by their kind.
-        missing: for each other kind why it is not there, in a sentence.
+        by_kind: the maps and heads found, by kind.
+        missing: for each other kind the reason why there are none, as a sentence.
     """
 
     by_kind: Mapping[str, Trained] = field(default_factory=dict)
@@ -29,19 +29,19 @@ class Maps:
 
 
 def load_maps(runner: Runner, folder: Path, name: str, dtype: torch.dtype, named: Sequence[Path] = ()) -> Maps:
-    """Read what was trained for a model: the named files, and of other kinds what `find_trained` finds.
+    """Read the maps and heads trained for a model: the named files, and for other kinds those of `find_trained`.
 
-    A file that was found and is no good is left out, with a line in the log.
+    An invalid file that was not named is left out, with a line in the log.
 
     Args:
-        runner: of the model; it has to give hidden states.
+        runner: the model's runner; it has to give hidden states.
         folder: the checkpoint, a folder or a GGUF file.
-        name: what the model is called in messages.
-        dtype: what it computes in.
-        named: files that the user names; of two of a kind the later counts.
+        name: the model's name in messages.
+        dtype: the type in which it computes.
+        named: files named by the user; of two of a kind the later one is used.
 
     Raises:
-        LoadError: a named file is no good, or its kind cannot be used with this model.
+        LoadError: a named file is invalid, or its kind cannot be used with this model.
     """
     why_not = runner.capabilities.logits_only
     if why_not is not None or not isinstance(runner, TreeRunner) or runner.loop is None:
@@ -72,7 +72,7 @@ def load_maps(runner: Runner, folder: Path, name: str, dtype: torch.dtype, named
 
 
 def _of_kind(kind: str, path: Path, trained: Trained) -> Trained:
-    """What was found under the name of a kind, if it is that."""
+    """Return what was read from a file named after a kind, if it is of that kind."""
     if trained.kind != kind:
         message = f"{path} holds what was trained for {trained.kind}, not for {kind}."
         raise LoadError("load_failed", message, f"Call it {trained.kind}.safetensors.")

@@ -1,4 +1,4 @@
-"""Plain weights, quantised by torchao while they are read: what that needs, and how large they become."""
+"""Quantisation of plain weights by torchao while they are read: its requirements, and the resulting size."""
 
 from typing import Any
 
@@ -11,19 +11,19 @@ from ladechat.installing import command_for
 from ladechat.model.checkpoint.files import LoadError
 
 GROUP = 128
-"""Weights that share a scale and a zero point as int4. As int8, a row of a matrix shares a scale."""
+"""int4 weights that share a scale and a zero point. As int8, a row of a matrix shares a scale."""
 
 SCALE_BYTES = 4
 
 
 def check_weight_only(quantize: str, name: str, method: str | None, device: torch.device, dtype: torch.dtype) -> None:
-    """Refuse what torchao cannot do, before any weight is read.
+    """Refuse a quantisation that torchao cannot do, before any weight is read.
 
     Args:
         quantize: "int8" or "int4".
-        name: what the model is called in messages.
-        method: how its weights are quantised already; None if they are not.
-        device: where it will run.
+        name: the model's name in messages.
+        method: the method by which its weights are quantised already; None if they are not.
+        device: the device on which it will run.
         dtype: the type of its activations.
 
     Raises:
@@ -44,8 +44,8 @@ def check_weight_only(quantize: str, name: str, method: str | None, device: torc
 
 
 def weight_only_config(quantize: str) -> Any:
-    """Transformers' configuration for quantising linear layers while they are read, except the output layer."""
-    # Imported here: it takes a while, and need not be installed.
+    """Return transformers' configuration for quantising linear layers, except the output layer, while they are read."""
+    # Imported here: it is slow, and need not be installed.
     from torchao.quantization import Int4WeightOnlyConfig, Int8WeightOnlyConfig
     from transformers import TorchAoConfig
 
@@ -55,7 +55,7 @@ def weight_only_config(quantize: str) -> Any:
 
 
 def weight_only_bytes(config: Any, dtype: torch.dtype, quantize: str) -> int:
-    """The bytes of a model's weights when quantised, plus one matrix unpacked.
+    """Return the bytes of a model's quantised weights, plus those of one unpacked matrix.
 
     The kernel for 8-bit weights unpacks a matrix while it multiplies.
     """

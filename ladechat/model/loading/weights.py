@@ -28,7 +28,7 @@ from ladechat.model.loading.weight_only import weight_only_config
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 
 FractionProgress = Callable[[float], None]
-"""Called with the part that is done, 0 to 1."""
+"""Called with the fraction that is done, 0 to 1."""
 
 BAR_OF_WEIGHTS = "Loading weights"
 """transformers' label of its progress bar for reading weights."""
@@ -44,16 +44,16 @@ def load_weights(
     mesh: DeviceMesh | None = None,
     quantize: str | None = None,
 ) -> PreTrainedModel:
-    """The model of a checkpoint in evaluation mode, from safetensors or GGUF, running no code that comes with it.
+    """Return the model of a checkpoint in evaluation mode, from safetensors or GGUF, without running code from it.
 
     Args:
         folder: its files, or the GGUF file.
-        name: what it is called in messages.
-        device: where the model goes.
-        dtype: what its weights are converted to, except packed ones.
+        name: its name in messages.
+        device: the device for the model.
+        dtype: the type to which its weights are converted, except packed ones.
         quantised: whether some are packed: such a model is read straight to its device, and not moved.
-        progress: told how many of the weights are read.
-        mesh: of the processes that share the model, if there are several: this process then reads its shard.
+        progress: called with the fraction of the weights that is read.
+        mesh: the mesh of the processes that share the model, if there are several: this process then reads its shard.
         quantize: how plain weights are quantised while they are read, see `ladechat.model.loading.weight_only`.
 
     Raises:
@@ -73,18 +73,18 @@ def load_weights(
     if packed:
         options |= _unpacking(read_gguf(folder, name))
     else:
-        weight_files(folder)  # refuses an index that leads elsewhere
+        weight_files(folder)  # refuses an index that leads out of the folder
         options["config"] = read_config(folder)
     options["generation_config"] = generation_config(folder, options["config"])
     folder = folder.parent if packed else folder
-    # Straight to its device, which takes no main memory. transformers needs accelerate for that.
+    # Straight to its device, without main memory. transformers needs accelerate for that.
     placed = is_accelerate_available() and (quantised or quantize is not None or device.type != "cpu")
     if mesh is not None:
         options |= {"distributed_config": DistributedConfig(tp_size=mesh.size(), tp_plan="auto"), "device_mesh": mesh}
         placed = True
     elif placed:
         options["device_map"] = str(device)
-    read: Any = AutoModelForCausalLM.from_pretrained  # whose type leaves out what `output_loading_info` adds
+    read: Any = AutoModelForCausalLM.from_pretrained  # its type ignores `output_loading_info`
     model: PreTrainedModel
     try:
         reporting = _reporting_unpacking(progress) if packed else _reporting(progress)
@@ -96,7 +96,7 @@ def load_weights(
         if not placed:
             model.to(device)  # type: ignore[arg-type]  # its decorator hides that it is bound
         model.eval()
-    except Exception as error:  # reading what others wrote, the libraries raise anything
+    except Exception as error:  # on files written by others the libraries may raise anything
         if memory_is_used_up(error):
             message = f"{name} does not fit the memory of {device} as {str(dtype).removeprefix('torch.')}."
             ways = "Try --dtype bfloat16, --device cpu, or a smaller model."
@@ -108,7 +108,7 @@ def load_weights(
 
 @contextmanager
 def _reporting(progress: FractionProgress) -> Iterator[None]:
-    """Report what transformers would show with a progress bar."""
+    """Report the progress that transformers would show with a progress bar."""
 
     def bar(factory: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if options.get("desc") == BAR_OF_WEIGHTS and arguments and isinstance(arguments[0], Sized):
@@ -124,7 +124,7 @@ def _reporting(progress: FractionProgress) -> Iterator[None]:
 
 @contextmanager
 def _without_adapters() -> Iterator[None]:
-    """Have transformers leave an adapter beside the weights out, as it does where peft is not installed."""
+    """Make transformers ignore an adapter beside the weights, as it does where peft is not installed."""
     modules: list[Any] = [auto_factory, peft]
     before = [module.is_peft_available for module in modules]
     for module in modules:
@@ -137,7 +137,7 @@ def _without_adapters() -> Iterator[None]:
 
 
 def adapter_notice(folder: Path) -> str | None:
-    """What the user should know of an adapter (LoRA) beside the weights of a checkpoint; None where there is none."""
+    """Return a notice about an adapter (LoRA) beside the weights of a checkpoint; None where there is none."""
     found = next(
         (file for file in (ADAPTER_WEIGHTS, ADAPTER) if not is_gguf(folder) and (folder / file).exists()), None
     )
@@ -147,16 +147,16 @@ def adapter_notice(folder: Path) -> str | None:
 
 
 def _unpacking(file: GgufFile) -> dict[str, Any]:
-    """Arguments that make transformers unpack a GGUF file. Refuses one with tensors that the model has no place for."""
+    """Return arguments that make transformers unpack a GGUF file. Refuse one with tensors that do not fit the model."""
     config = gguf_config(file)
-    if file.architecture not in GGUF_ARCHS:  # transformers reads those in another way, which skips no tensor silently
+    if file.architecture not in GGUF_ARCHS:  # those are read without skipping tensors silently
         check_gguf_tensors(file, *_places(file, config))
     how = GgufConfig(gguf_file=str(file.path), dequantize=True)
     return {"gguf_file": str(file.path), "config": config, "quantization_config": how}
 
 
 def _places(file: GgufFile, config: Any) -> tuple[dict[str, str], dict[str, int]]:
-    """Which weight each tensor of a file goes into, and the size of each weight of the model."""
+    """Return the weight of which each tensor of a file is a part, and the number of elements of each weight."""
     rules: Any = modeling_gguf_pytorch_utils.TENSOR_PROCESSORS
     names: Any = get_gguf_hf_weights_map  # which transformers leaves untyped
     try:
@@ -164,14 +164,14 @@ def _places(file: GgufFile, config: Any) -> tuple[dict[str, str], dict[str, int]
             model = AutoModelForCausalLM.from_config(config)
         rule = rules.get(file.architecture, TensorProcessor)
         places: dict[str, str] = names(model, rule(config=config.to_dict()))
-    except Exception as error:  # reading what others wrote, the libraries raise anything
+    except Exception as error:  # on files written by others the libraries may raise anything
         raise unreadable(file, error) from error
     return places, {name: weight.numel() for name, weight in model.state_dict().items()}
 
 
 @contextmanager
 def _reporting_unpacking(progress: FractionProgress) -> Iterator[None]:
-    """As `_reporting`, for GGUF files, whose progress bar does not go through transformers' hook."""
+    """Report progress like `_reporting`, for GGUF files, whose progress bar does not use transformers' hook."""
     reader: Any = modeling_gguf_pytorch_utils
     before = reader.tqdm
     reader.tqdm = lambda tensors, **_: _counted(tensors, progress)

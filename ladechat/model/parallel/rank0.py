@@ -1,4 +1,4 @@
-"""A model shared by several processes: the runner of rank 0 has the workers do what it does."""
+"""The runner of rank 0 for a model shared by several processes: it makes the workers run the same passes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,44 +21,45 @@ LOGITS_ONLY = "A model that several processes share gives logits alone."
 
 @dataclass(frozen=True)
 class Prefill:
-    """Begin with a prompt: read its first chunk."""
+    """The order to start a prompt: read its first chunk."""
 
     tokens: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class ReadOn:
-    """Read the next chunk of the prompt."""
+    """The order to read the next chunk of the prompt."""
 
 
 @dataclass(frozen=True)
 class Forward:
-    """Run a pass. A worker drops the logits."""
+    """The order to run a pass. A worker drops the logits."""
 
     tree: SlotTree
 
 
 @dataclass(frozen=True)
 class Commit:
-    """Commit slots of the last pass."""
+    """The order to commit slots of the last pass."""
 
     slots: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class SaveMemory:
-    """Give back the cache."""
+    """The order to free the cache."""
 
 
 class Rank0Runner:
-    """The `ladechat.decoder.runner.Runner` of the process that talks the protocol.
+    """The `ladechat.decoder.runner.Runner` of the engine process, which is rank 0.
 
-    Nobody above it needs to know of the workers: their caches hold the same tokens as the one here, each for its own
-    heads. An order is sent before it is carried out here, because the passes of all processes wait for each other.
+    Its callers need not know of the workers: their caches hold the same tokens as that of this process, each for its
+    own heads. An order is sent before it is executed in this process, because the passes of all processes wait for each
+    other.
 
     Args:
-        runner: of the shard of this process.
-        workers: the other processes; their runners are like this one.
+        runner: the runner of this process's shard.
+        workers: the other processes, with runners of the same kind.
     """
 
     def __init__(self, runner: AnyRunner, workers: Workers) -> None:
@@ -67,12 +68,12 @@ class Rank0Runner:
 
     @property
     def capabilities(self) -> Capabilities:
-        """See `Runner.capabilities`. Workers run passes, and not what a drafter wants besides."""
+        """See `Runner.capabilities`. Workers run passes without hidden states."""
         return replace(self._runner.capabilities, logits_only=LOGITS_ONLY)
 
     @property
     def device(self) -> torch.device:
-        """Where the shard of this process is."""
+        """The device of this process's shard."""
         return self._runner.device
 
     @property
@@ -92,11 +93,11 @@ class Rank0Runner:
 
     @property
     def cache(self) -> SlabCache | None:
-        """Keys and values of the heads of this process."""
+        """The KV cache of this process's heads."""
         return self._runner.cache
 
     def cached_prefix(self, tokens: Sequence[int]) -> int:
-        """The length of the prefix of these tokens that is cached already."""
+        """Return the length of the prefix of these tokens that is cached already."""
         return self._runner.cached_prefix(tokens)
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
@@ -112,7 +113,7 @@ class Rank0Runner:
                 done = next(reading, None)
 
     def prepare(self) -> None:
-        """See `Runner.prepare`: there is nothing to do."""
+        """See `Runner.prepare`; nothing to do."""
 
     def forward(self, tree: SlotTree) -> torch.Tensor:
         """See `Runner.forward`."""
@@ -124,7 +125,7 @@ class Rank0Runner:
         """See `Runner.forward_hidden`.
 
         Raises:
-            ValueError: always; its passes give logits alone.
+            ValueError: always; its passes give logits only.
         """
         raise ValueError(self.capabilities.logits_only)
 
@@ -139,28 +140,28 @@ class Rank0Runner:
             self._runner.commit(slots)
 
     def set_aside(self, tokens: Sequence[int]) -> None:
-        """Set nothing aside: where the memory suffices for a copy in one process alone, caches would differ."""
+        """Set nothing aside: if the memory sufficed for a copy in only some processes, their caches would differ."""
 
     def take_back(self) -> None:
-        """Bring nothing back: of a text whose place another one took, what they do not share is read again."""
+        """Restore nothing: of a text that another one has overwritten, all after their common prefix is read again."""
 
     def save_memory(self) -> None:
-        """See `TreeRunner.save_memory`; for memory that was used up outside of a pass."""
+        """See `TreeRunner.save_memory`; for an out-of-memory error outside of a pass."""
         with self._together():
             self._workers.send(SaveMemory())
             self._runner.save_memory()
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        """An error in one process leaves the others in the middle of a pass, so no error can be recovered from."""
+        """Report any error to `Workers.on_error`: it leaves the others in the middle of a pass, without recovery."""
         try:
             yield
-        except Exception as error:  # whatever a model raises, the others are out of step by it
+        except Exception as error:  # after any error of a model the others are out of step
             self._workers.on_error(error)
 
 
 def follow_orders(runner: AnyRunner, orders: Iterator[object]) -> None:
-    """Do with a worker's runner what a `Rank0Runner` orders, until the orders end."""
+    """Execute the orders of a `Rank0Runner` with a worker's runner, until they end."""
     reading: Iterator[int] = iter(())
     for order in orders:
         match order:

@@ -1,4 +1,4 @@
-"""A model shared by several processes of this machine, by the plan that transformers has for its type.
+"""Tensor parallelism: a model shared by several processes of this machine, by transformers' plan for its type.
 
 Each process has a part of the heads and of the MLP's inner columns of every layer; the partial results of both are
 summed (Shoeybi et al. 2019, Megatron-LM).
@@ -31,10 +31,10 @@ OPTION = "--tensor-parallel"
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 
 SECONDS_OF_A_GROUP = 30 * 24 * 3600.0
-"""After that long the file of a group is removed, if its processes did not do so when they ended."""
+"""The age at which the file of a process group is removed, if its processes did not do so when they ended."""
 
 FAULTY_PLANS = ("doge", "granite_swa", "granitemoe_swa", "hrm_text", "hy_v4", "llama4", "llama4_text", "mimo_v2_flash")
-"""Types whose plan in transformers 5.17 makes them fail, or (hrm_text) compute something else."""
+"""Model types whose plan in transformers 5.17 makes them fail, or (hrm_text) compute something else."""
 
 WHOLE = ("mla_kv_a_proj", "replicated_with_grad_allreduce", "sequence_parallel")
 """Entries of a plan that leave each process the whole parameter."""
@@ -42,13 +42,13 @@ WHOLE = ("mla_kv_a_proj", "replicated_with_grad_allreduce", "sequence_parallel")
 
 @dataclass(frozen=True)
 class Shard:
-    """What a process needs to know to load its shard.
+    """The facts with which a process loads its shard.
 
     Attributes:
-        folder, name, dtype, context_length: as rank 0 found them.
-        device: where this shard goes.
-        rank: which of the processes this is; 0 is the engine.
-        processes: how many there are.
+        folder, name, dtype, context_length: as determined by rank 0.
+        device: the device for this shard.
+        rank: the number of this process; 0 is the engine.
+        processes: the number of processes.
         store: the file in which the processes find each other, see `meeting_place`.
     """
 
@@ -63,10 +63,10 @@ class Shard:
 
 
 def devices_for(processes: int, wanted: str) -> list[torch.device]:
-    """The device of each process: a GPU of its own, or the CPU if that is wanted.
+    """Return the device of each process: a separate GPU, or the CPU if requested.
 
     Raises:
-        LoadError: there are fewer GPUs, or the device is another one.
+        LoadError: there are fewer GPUs, or another device is requested.
     """
     if wanted == "cpu":
         return [torch.device("cpu")] * processes
@@ -88,14 +88,14 @@ def check_shards(
 
     Args:
         folder: its files, of which only the headers are read.
-        name: what it is called in messages.
+        name: its name in messages.
         config: its configuration.
         devices: one for each process.
-        dtype: what its weights are converted to.
+        dtype: the type to which its weights are converted.
         cache_bytes: the size of a useful KV cache of all heads.
 
     Raises:
-        LoadError: with the reason.
+        LoadError: it is refused; the message says why.
     """
     processes, text = len(devices), config.get_text_config()
     if not is_accelerate_available():
@@ -119,7 +119,7 @@ def check_shards(
             raise LoadError("load_failed", message, f"Use {OPTION} with a number that divides it.")
     weights = int(weight_bytes(folder, dtype)[0] * share_of_each(config, processes))
     for device in dict.fromkeys(devices):
-        here = devices.count(device)  # on a CPU all of them take from the same memory
+        here = devices.count(device)  # on a CPU all of them share the memory
         needed, free = here * (weights + cache_bytes // processes), free_memory(device)
         if free is not None and needed > free:
             parts = f"{processes} shards, {in_words(weights)} of weights in each as {str(dtype).removeprefix('torch.')}"
@@ -129,7 +129,7 @@ def check_shards(
 
 
 def share_of_each(config: Any, processes: int) -> float:
-    """The part of a model's weights that each process holds. Weights outside the plan, as embeddings, count whole."""
+    """Return the share of a model's weights in each process. Weights outside the plan, as embeddings, count whole."""
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
@@ -140,10 +140,10 @@ def share_of_each(config: Any, processes: int) -> float:
 def first_shard(
     workers: Workers, folder: Path, name: str, devices: list[torch.device], dtype: torch.dtype, context_length: int
 ) -> DeviceMesh:
-    """Start the workers with their shards and form the process group; the mesh to load rank 0's shard with.
+    """Start the workers with their shards and form the process group; return the mesh for loading rank 0's shard.
 
     Raises:
-        LoadError: there is no folder in which only these processes could find each other.
+        LoadError: there is no private folder in which the processes can find each other.
     """
     store = meeting_place(private_path("groups"))
     shards = [
@@ -155,10 +155,10 @@ def first_shard(
 
 
 def meeting_place(folder: Path) -> Path:
-    """The name of a new file in a private folder, by which the processes find each other.
+    """Return the name of a new file in a private folder, by which the processes find each other.
 
-    torch's usual store is a port of this machine, at which anybody on it may read and write what the processes tell
-    each other. Files of earlier groups are removed.
+    torch's usual store is a port of this machine, at which any user may read and change the processes' messages. Files
+    of earlier groups are removed.
 
     Raises:
         LoadError: the folder is not private.
@@ -180,7 +180,7 @@ def join_group(shard: Shard) -> DeviceMesh:
     """Join the process group, and wait for all processes."""
     # gloo cannot be reached from other machines.
     os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
-    os.environ["LOCAL_RANK"] = str(shard.device.index or 0)  # transformers reads the device's number from it
+    os.environ["LOCAL_RANK"] = str(shard.device.index or 0)  # transformers takes the device's index from it
     store = distributed.FileStore(  # type: ignore[attr-defined]  # documented, but not marked as exported
         str(shard.store), shard.processes
     )
@@ -194,7 +194,7 @@ def join_group(shard: Shard) -> DeviceMesh:
 
 
 def _to_divide(text: Any) -> Iterator[tuple[str, int]]:
-    """What is divided, with its number: each process has equally many whole heads."""
+    """Return the names and counts of the parts that are divided evenly among the processes, such as heads."""
     queries = getattr(text, "num_attention_heads", None)
     numbers = {
         "attention heads": queries,
@@ -206,7 +206,7 @@ def _to_divide(text: Any) -> Iterator[tuple[str, int]]:
 
 
 def _is_shared(parameter: str, plan: dict[str, str]) -> bool:
-    """Whether a plan divides a parameter. It names it, or its module, with * for the number of a layer."""
+    """Return whether a plan divides a parameter. It names the parameter or its module, with * for a layer's number."""
     name = re.sub(r"\.\d+(?=\.|$)", ".*", parameter)
     way = plan.get(name) or plan.get(name.rpartition(".")[0])
     return way is not None and way not in WHOLE

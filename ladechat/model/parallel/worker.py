@@ -1,6 +1,6 @@
-"""The program of a worker, which holds one shard of a model and computes its part of every pass.
+"""The program of a worker process, which holds one shard of a model and computes its part of every pass.
 
-Run as `python -P -m ladechat.model.parallel.worker` by `Workers`. Orders come on standard input, whose end ends it.
+Run as `python -P -m ladechat.model.parallel.worker` by `Workers`. It reads orders from standard input until its end.
 """
 
 import faulthandler
@@ -18,11 +18,11 @@ from typing import NoReturn
 from ladechat.model.parallel.workers import OUT_OF_MEMORY
 
 SECONDS_FOR_RANK_0 = 5.0
-"""What fails here usually fails in rank 0 as well, which explains it better and gets this long to do so first."""
+"""An error in a worker usually happens in rank 0 as well, which has so long to report it first, and better."""
 
 
 def main() -> NoReturn:
-    """Load a shard and carry out orders until the input ends."""
+    """Load a shard and execute orders until the input ends."""
     faulthandler.enable()  # a crash of compiled code writes the stacks into the engine's log
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # rank 0 handles Ctrl+C, and this process ends with it
     orders: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -31,7 +31,7 @@ def main() -> NoReturn:
 
     try:
         work(_unpickled(orders))
-    except Exception as error:  # whatever a model raises: rank 0 has to learn that this shard is missing
+    except Exception as error:  # on any error of a model, rank 0 has to learn that this shard is missing
         traceback.print_exc()
         time.sleep(SECONDS_FOR_RANK_0)
         os._exit(OUT_OF_MEMORY if memory_is_used_up(error) else 1)
@@ -39,7 +39,7 @@ def main() -> NoReturn:
 
 
 def work(orders: Iterator[object]) -> None:
-    """Load the shard that the first order describes, then carry out the others."""
+    """Load the shard that the first order describes, then execute the others."""
     import transformers
 
     from ladechat.model.loading.self_check import choose_runner
@@ -54,13 +54,13 @@ def work(orders: Iterator[object]) -> None:
     assert isinstance(shard, Shard)
     leave_a_core_free(shard.processes)
     mesh = join_group(shard)
-    # From here on the same passes as in rank 0, which run in all processes together.
+    # From here on the same passes as in rank 0 run in all processes together.
     model = load_weights(shard.folder, shard.name, shard.device, shard.dtype, False, lambda _: None, mesh)
     follow_orders(choose_runner(model, shard.context_length), orders)
 
 
 def _read(orders: "queue.SimpleQueue[bytes]") -> None:
-    """Receive orders, also while a pass runs. The end of the input ends the process at once."""
+    """Receive orders, even while a pass runs. The end of the input ends the process at once."""
     pipe = Connection(0, writable=False)
     try:
         while True:

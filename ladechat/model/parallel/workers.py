@@ -1,4 +1,4 @@
-"""The worker processes that hold the other shards of a model, as rank 0 sees them."""
+"""Rank 0's handle of the worker processes that hold the other shards of a model."""
 
 import subprocess
 import sys
@@ -13,15 +13,15 @@ OUT_OF_MEMORY = 3
 
 
 class Workers:
-    """Runs `python -P -m ladechat.model.parallel.worker` for each shard but the first, and sends all of them orders.
+    """Runs `python -P -m ladechat.model.parallel.worker` for each shard except the first, and sends them orders.
 
-    Orders go through pipes, not through torch's process group: between questions a worker waits at its pipe for as
-    long as it takes, where a collective would time out. The end of the pipe, however rank 0 ends, ends the worker.
+    Orders go through pipes, not through torch's process group: between questions a worker waits at its pipe without a
+    limit, where a collective would time out. When rank 0 ends, in whatever way, the end of the pipe ends the worker.
 
     Args:
-        processes: how many share the model, rank 0 included.
-        on_end: called with the exit code when a worker ends; in a thread of its own.
-        on_error: called with an error of a pass here, after which the workers are out of step; does not return.
+        processes: the number of processes that share the model, including rank 0.
+        on_end: called with the exit code when a worker ends, in a separate thread.
+        on_error: called with an error of a pass in rank 0, after which the workers are out of step; does not return.
     """
 
     def __init__(
@@ -33,10 +33,10 @@ class Workers:
         self._pipes: list[Connection] = []
 
     def start(self, orders: Sequence[object]) -> None:
-        """Start the workers, each with a first order of its own."""
+        """Start the workers, each with its own first order."""
         for order in orders:
             theirs, ours = Pipe(duplex=False)
-            # In rank 0's process group and session, so that what ends these as a whole ends the worker too.
+            # In rank 0's process group and session, so that a signal to these ends the worker too.
             # -P: nothing is imported from the working directory, which may be the folder of a model.
             command = [sys.executable, "-P", "-m", "ladechat.model.parallel.worker"]
             process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=2)

@@ -1,1 +1,1 @@
-"""Passes over slots: the KV cache, an unmodified model, CUDA graphs."""
+"""Runners of forward passes: the KV cache, an unmodified model, CUDA graphs."""

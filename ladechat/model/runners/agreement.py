@@ -1,27 +1,27 @@
-"""Whether two computations of the same logits differ by rounding only."""
+"""A test whether two computations of the same logits differ by rounding only."""
 
 import torch
 from transformers import PreTrainedModel
 
 COARSE = 0.1
 LARGEST_DEVIATION = {torch.float64: 1e-3, torch.float32: 1e-3, torch.float16: COARSE, torch.bfloat16: COARSE}
-"""The deviation that is well above what rounding does in each type, and well below what a wrong mask does."""
+"""The allowed deviation by type: well above the effect of rounding, and well below that of a wrong mask."""
 
 BAND = 30.0
-"""A token whose logit is so far below the largest is chosen with a probability below 1e-13. Whatever its logit is, it
-decides nothing: heads that rule tokens out with −1e4 or −inf must not hide how far the others are off."""
+"""A token whose logit is so far below the largest has a probability below 1e-13, so its logit does not matter: heads
+that rule tokens out with −1e4 or −inf must not hide the deviation of the others."""
 
 LIKELIEST = 16
-"""How many tokens are compared: those that may be chosen at all."""
+"""The number of tokens compared: those that may be chosen at all."""
 
 NEAR_TIE = 4.0
-"""The token with the largest logit may be another one where the two are this many deviations apart."""
+"""The argmax may change to a token whose logit is up to this many deviations lower."""
 
 
 def deviation(logits: torch.Tensor, expected: torch.Tensor) -> float:
-    """How far logits are from the expected ones, as a share of the spread of those that decide; 0 for equal ones.
+    """Return how far logits are from the expected ones, relative to the spread of those that matter; 0 if equal.
 
-    The mean |Δlogit| of the likeliest tokens counts, and how much less likely the argmax is by the expected logits.
+    The larger of the mean |Δlogit| of the top tokens, and the gap of the argmax in the expected logits.
 
     Args:
         logits: (vocabulary,) float32.
@@ -39,9 +39,9 @@ def deviation(logits: torch.Tensor, expected: torch.Tensor) -> float:
 
 
 def agree(logits: torch.Tensor, expected: torch.Tensor, model: PreTrainedModel) -> bool:
-    """Whether logits, in float32, differ by no more than the model's type explains."""
+    """Return whether (vocabulary,) float32 logits differ by no more than rounding in the model's type explains."""
     allowed = LARGEST_DEVIATION.get(model.dtype, COARSE)
     # Activations of quantised models may be rounded as coarsely as their weights.
     if getattr(model, "is_quantized", False) or torch.is_autocast_enabled(model.device.type):
         allowed = COARSE
-    return deviation(logits, expected) <= allowed  # false where one of them is not a number
+    return deviation(logits, expected) <= allowed  # false for NaN

@@ -1,4 +1,4 @@
-"""The cached text of a conversation, while other texts are read into its place, and brought back after them."""
+"""The cached text of a conversation, set aside while other texts overwrite it, and restored after them."""
 
 from collections.abc import Sequence
 
@@ -9,16 +9,16 @@ from ladechat.model.runners.out_of_memory import memory_is_used_up
 
 
 class Aside:
-    """What a cache held, as far as another text has overwritten it.
+    """The content of a cache, copied as far as another text has overwritten it.
 
-    The beginning that both texts share stays where it is, and is not copied: of a conversation that is asked another
-    question that is all, and of one whose last question is asked again, its last answer is copied.
+    The common prefix of both texts stays in place and is not copied: for another question in a conversation that is
+    the whole of it, and where the last question is asked again, only the last answer is copied.
 
     Args:
-        tokens: all of the cached text.
+        tokens: the cached text.
 
     Attributes:
-        tokens: those that can be brought back; fewer than all where the memory did not suffice for a copy.
+        tokens: the tokens that can be restored; fewer than all where the memory did not suffice for a copy.
     """
 
     def __init__(self, tokens: Sequence[int]) -> None:
@@ -27,7 +27,7 @@ class Aside:
         self._copies: list[tuple[int, list[torch.Tensor]]] = []
 
     def copy(self, cache: SlabCache, start: int) -> None:
-        """Copy what is still in its place from token `start` on, before it is overwritten."""
+        """Copy what is still in place from token `start` on, before it is overwritten."""
         if start >= self._in_place:
             return
         try:
@@ -40,7 +40,7 @@ class Aside:
         self._in_place = start
 
     def bring_back(self, cache: SlabCache) -> None:
-        """Put all of it into the cache that it came from, in the place of what is there."""
+        """Restore the text in the cache that it came from, replacing the present content."""
         for start, rows in self._copies:
             cache.paste(start, rows)
         cache.length = len(self.tokens)

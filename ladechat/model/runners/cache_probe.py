@@ -1,4 +1,4 @@
-"""What a model caches for one token: found by running it, because configurations do not all say it."""
+"""The shapes that a model caches per token, found by running it, because not all configurations tell them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +16,10 @@ PLACE_DEPENDENT = {
     "llama4": "has chunked attention, and scales it by the place of a token in the cache",
     "llama4_text": "has chunked attention, and scales it by the place of a token in the cache",
 }
-"""Types that a short check does not find: they differ only in long texts."""
+"""Model types that a short check does not find, because they differ only in long texts, with the reason."""
 
 MASKED_ATTENTION = (None, "eager", "sdpa", ATTENTION)
-"""Implementations of attention that let a mask say, slot by slot, what each one sees."""
+"""Attention implementations that take a mask of what each slot sees."""
 
 RECURRENT = "keeps a recurrent state, in which a drafted token cannot be undone"
 
@@ -29,12 +29,12 @@ class UnsupportedModel(ValueError):
 
 
 class SingleTokenOnly(ValueError):
-    """A model that cannot verify several tokens in one pass, with the reason; it can still write one by one."""
+    """A model that cannot verify several tokens in one pass, with the reason; it can still generate one by one."""
 
 
 @dataclass(frozen=True)
 class LayerShape:
-    """The (heads, head_dim) of a layer's keys and of its values, its kind, and its window if it has one."""
+    """The (heads, head_dim) of a layer's keys and values, its kind, its sliding window if it has one, and its type."""
 
     keys: tuple[int, int]
     values: tuple[int, int]
@@ -45,11 +45,11 @@ class LayerShape:
 
 @torch.inference_mode()
 def probe_cache(model: PreTrainedModel) -> list[LayerShape]:
-    """The shapes of the cache layers that one token leaves behind.
+    """Return the shapes of the cache layers after a pass over one token.
 
     Raises:
         UnsupportedModel: an encoder-decoder.
-        SingleTokenOnly: the model carries something else than keys and values from token to token, or nothing.
+        SingleTokenOnly: the model carries something other than keys and values from token to token, or nothing.
     """
     if model.config.is_encoder_decoder:
         raise UnsupportedModel(f"{name_of(model)} is an encoder-decoder model; ladechat needs a decoder-only one.")
@@ -85,19 +85,19 @@ def probe_cache(model: PreTrainedModel) -> list[LayerShape]:
 
 
 def single_token_only(model: PreTrainedModel, reason: str) -> SingleTokenOnly:
-    """That a model decodes one token a pass, because it …"""
+    """Return the error for a model that decodes one token per pass, with a reason that follows its name."""
     return SingleTokenOnly(f"{name_of(model)} {reason}, so it writes one token a pass.")
 
 
 def name_of(model: PreTrainedModel) -> str:
-    """What messages call a model."""
+    """Return a model's name in messages."""
     return f"{type(model).__name__} (model type {model.config.model_type!r})"
 
 
 def _knows_windows(config: Any) -> bool:
-    """Whether a sliding window is among what this kind of configuration has, and not an attribute that was added.
+    """Return whether this configuration class itself has a sliding window, rather than an attribute added to it.
 
-    transformers builds a cache that slides for any configuration with such an attribute.
+    transformers builds a sliding cache for any configuration with such an attribute.
     """
     return hasattr(type(config), "sliding_window") or getattr(config, "layer_types", None) is not None
 

@@ -1,9 +1,9 @@
-"""Triton kernels for a pass.
+"""Triton kernels of a forward pass.
 
-At one sequence a pass is bound by reading its weights; what is left are many small operations, each of which costs a
-start. So there is one kernel for what lies between two products. On Hopper GPUs products of few rows are a kernel of
-ours, too, and each kernel is started while the one before ends. All sums are in float32. Under ``TRITON_INTERPRET=1``
-the kernels run on a CPU, which is how they are tested.
+For one sequence a pass is bound by reading the weights; the rest are many small operations, each with its launch
+overhead. So all work between two matrix products is one kernel. On Hopper GPUs products of few rows are our own kernel
+too, and each kernel is launched while the one before ends. All sums are in float32. Under ``TRITON_INTERPRET=1`` the
+kernels run on a CPU, which is how they are tested.
 """
 
 import functools
@@ -16,23 +16,23 @@ from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 NEVER = tl.constexpr(-1.0e30)
-"""A score that is no score. Finite, since the difference of two infinities is not a number."""
+"""The score of a masked place. Finite, since the difference of two infinities is NaN."""
 LOG2_E = 1.4426950408889634
 
 PLACES = 64
-"""Places of the KV cache that attention reads at once."""
+"""KV cache places per block of attention."""
 
 FEW_ROWS = 64
-"""Of an own product at most: with more, torch's are as fast."""
+"""The most rows of our own product: with more, torch's is as fast."""
 
 COLUMNS, INNER = 64, 128
-"""Columns of a product that a program computes, and how many numbers of each it reads at once."""
+"""Block sizes of a product: columns per program, and inner elements per iteration."""
 
 MOST_PARTS = 4
-"""Parts of a sum at most."""
+"""The most parts into which the inner dimension of a product is split."""
 
 CHUNK = 4096
-"""Logits that a program reads to find the largest."""
+"""Logits per program in the argmax."""
 
 
 @functools.cache
@@ -41,18 +41,18 @@ def _is_hopper(device: torch.device) -> bool:
 
 
 def has_own_product(x: Tensor) -> bool:
-    """Whether products of these rows are a kernel of ours: where that was measured to be faster."""
+    """Return whether products of these rows use our own kernel: where it was measured to be faster."""
     return len(x) <= FEW_ROWS and x.dtype is not torch.float32 and _is_hopper(x.device)
 
 
 def _start(x: Tensor) -> dict[str, Any]:
-    """How the kernel for the rows of `x` is started: among kernels of ours alone, while the one before ends."""
+    """Return launch options for the rows of `x`: where all kernels are ours, each starts while the last one ends."""
     return {"EARLY": True, "launch_pdl": True} if len(x) <= FEW_ROWS and _is_hopper(x.device) else {"EARLY": False}
 
 
 @triton.jit
 def _wait(EARLY: tl.constexpr):
-    """Let the next kernel start, and wait for what the one before writes (programmatic dependent launch)."""
+    """Let the next kernel start, and wait for the output of the one before (programmatic dependent launch)."""
     if EARLY:
         gdc_launch_dependents()
         gdc_wait()
@@ -64,8 +64,8 @@ def _product(
     BIASED: tl.constexpr, EVEN: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     INNER: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
-    """Some columns of all rows, summed over one part of the inner dimension. The weights are the first factor: tensor
-    cores take 64 rows of that, and any few columns of the second.
+    """Compute some columns of all rows, summed over one part of the inner dimension. The weights are the first factor:
+    tensor cores take 64 rows of that, and any small number of columns of the second.
     """
     column, part = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS), tl.program_id(1)
     row, at = tl.arange(0, ROWS), tl.arange(0, INNER)
@@ -92,17 +92,17 @@ def _product(
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None, parts: int = 1) -> Tensor:
-    """The products of (T, inner) rows, at most `FEW_ROWS`, with each row of a (columns, inner) weight.
+    """Return the products of (T, inner) rows, at most `FEW_ROWS`, with each row of a (columns, inner) weight.
 
     Args:
-        x: rows.
-        weight: as of a linear layer.
+        x: the rows.
+        weight: the weight, as of a linear layer.
         bias: (columns,), or None; only with one part.
-        parts: into how many parts the inner dimension is cut, so that all of the GPU has work though there are few
-            columns.
+        parts: the number of parts of the inner dimension, so that the whole GPU has work in spite of few columns
+            (split-K).
 
     Returns:
-        (T, columns), or, of more than one part, (parts, T, columns) float32, whose sum it is.
+        (T, columns), or with several parts (parts, T, columns) float32, to be summed over the parts.
     """
     (rows, inner), columns = x.shape, len(weight)
     out = x.new_empty((rows, columns)) if parts == 1 else x.new_empty((parts, rows, columns), dtype=torch.float32)
@@ -116,7 +116,7 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None = None, parts: int = 
 
 
 def parts_of_product(columns: int, cores: int) -> int:
-    """Into how many parts a product is cut for a GPU with so many multiprocessors: 1, 2 or 4."""
+    """Return into how many parts to split a product on a GPU with so many multiprocessors: 1, 2 or 4."""
     parts = 1
     while parts < MOST_PARTS and 2 * parts * triton.cdiv(columns, COLUMNS) <= cores:
         parts *= 2
@@ -148,7 +148,7 @@ def _best(tops, tokens, totals, out, rows, chunks, BLOCK: tl.constexpr, EARLY: t
 
 
 def best(logits: Tensor) -> Tensor:
-    """As `ladechat.model.runners.argmax.best`, which reads the logits several times."""
+    """Return the same as `ladechat.model.runners.argmax.best`, reading the logits only once."""
     rows, vocabulary = logits.shape
     chunks = triton.cdiv(vocabulary, CHUNK)
     tops, totals = logits.new_empty((2, rows, chunks), dtype=torch.float32)
@@ -189,10 +189,10 @@ def add_and_norm(x: Tensor, more: Tensor | None, weight: Tensor, eps: float, out
 
     Args:
         x: hidden states.
-        more: (T, width), or (parts, T, width) of which all are added, or None.
+        more: (T, width), or (parts, T, width), all of which are added, or None.
         weight: (width,), of the norm.
         eps: of the norm.
-        out: (T, width).
+        out: (T, width), written.
     """
     rows, width = x.shape
     _add_and_norm[(rows,)](
@@ -221,7 +221,7 @@ def silu_times(both: Tensor, out: Tensor) -> None:
 
 @triton.jit
 def _normed(first, second, norm, inner, inside, width, eps):
-    """Both halves of a head's vector after its RMSNorm."""
+    """Return both halves of a head's vector after its RMSNorm."""
     scale = 1.0 / tl.sqrt((tl.sum(first * first, 0) + tl.sum(second * second, 0)) / width + eps)
     first *= scale * tl.load(norm + inner, mask=inside, other=0.0).to(tl.float32)
     second *= scale * tl.load(norm + width // 2 + inner, mask=inside, other=0.0).to(tl.float32)
@@ -234,7 +234,7 @@ def _rotate_and_store(
     QUERIES: tl.constexpr, KV_HEADS: tl.constexpr, WIDTH: tl.constexpr, NORMED: tl.constexpr, BLOCK: tl.constexpr,
     EARLY: tl.constexpr,
 ):  # fmt: skip
-    """One head's vector of one slot: rotated if it is a query or a key, and put where it belongs."""
+    """Rotate one head's vector of one slot if it is a query or a key, and store it in its place."""
     _wait(EARLY)
     slot, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     half = WIDTH // 2
@@ -276,7 +276,7 @@ def rotate_and_store(
     norms: tuple[Tensor, Tensor] | None,
     eps: float,
 ) -> None:
-    """Rotate queries and keys by their positions (RoPE), and store keys and values behind the cached ones.
+    """Rotate queries and keys by their positions (RoPE), and store keys and values after the cached ones.
 
     Args:
         qkv: (T, (heads + 2 · kv_heads) · head_dim) queries, keys, values of each slot.
@@ -286,9 +286,9 @@ def rotate_and_store(
         query: (T, heads, head_dim), written.
         keys: (places, kv_heads, head_dim), written at the slots' places.
         values: as `keys`.
-        scaling: what cosines and sines are multiplied by.
-        norms: (head_dim,) each, of the RMSNorms of queries and keys, with `eps`; None where there are none.
-        eps: of these.
+        scaling: the factor of cosines and sines.
+        norms: (head_dim,) each, the weights of the RMSNorms of queries and keys; None where there are none.
+        eps: of these norms.
     """
     slots, heads, width = query.shape
     kv_heads = keys.shape[1]
@@ -306,7 +306,7 @@ def _attend(
     HEADS: tl.constexpr, GROUP: tl.constexpr, WIDTH: tl.constexpr, PARTS: tl.constexpr,
     ROWS: tl.constexpr, PLACES: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
-    """Some rows of one group of heads over one part of the places: a part of the cache, or, as the last, the slots."""
+    """Attend some rows of one group of heads to one part of the places: of the cache or, as the last, the slots."""
     _wait(EARLY)
     kv_head, part = tl.program_id(0), tl.program_id(2)
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
@@ -366,20 +366,20 @@ def _join(sums, tops, totals, out, rows, WIDTH: tl.constexpr, COUNT: tl.constexp
 
 def attend(query: Tensor, keys: Tensor, values: Tensor, sees: Tensor, cached: Tensor, scale: float, parts: int,
            out: Tensor) -> None:  # fmt: skip
-    """Write the attention of T slots over the cached tokens and over each other.
+    """Compute the attention of T slots over the cached tokens and over each other, into `out`.
 
-    The cached tokens, which every slot sees, are read in `parts` parts side by side, and the slots' own keys as one
+    The cached tokens, which every slot sees, are processed in `parts` parallel parts, and the slots' own keys as one
     more, the only one with a mask. The parts are joined by their log-sum-exps (as in Flash-Decoding).
 
     Args:
         query: (T, heads, head_dim).
-        keys: (places, kv_heads, head_dim); those of slot i lie at place `cached` + i.
+        keys: (places, kv_heads, head_dim); those of slot i are at place `cached` + i.
         values: as `keys`.
-        sees: (T, T) bool; `sees[i, j]` says that slot i sees slot j.
-        cached: (1,) int64.
-        scale: of the scores.
-        parts: of the cache.
-        out: (T, heads · head_dim).
+        sees: (T, T) bool; `sees[i, j]` says whether slot i sees slot j.
+        cached: (1,) int64, the number of cached tokens.
+        scale: the factor of the scores.
+        parts: the number of parts of the cache.
+        out: (T, heads · head_dim), written.
     """
     slots, heads, width = query.shape
     kv_heads = keys.shape[1]

@@ -1,7 +1,7 @@
 """A forward pass with fixed shapes and addresses, so that it can be recorded once and replayed.
 
-What changes from step to step (tokens, positions, mask, number of cached tokens) lies in buffers that all passes share;
-where keys and values go, and which places each slot sees, is computed from them on the device.
+What changes from step to step (tokens, positions, mask, number of cached tokens) is in buffers that all passes share;
+the places of new keys and values, and the places that each slot sees, are computed from them on the device.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ from ladechat.model.runners.slots import Slots
 
 
 class Given(NamedTuple):
-    """The inputs of a pass of T slots behind L cached tokens, on its device.
+    """The inputs of a pass of T slots after L cached tokens, on the model's device.
 
     Attributes:
         cached: (1,) int64, L.
         tokens: (1, T) int64.
         positions: (1, T) int64.
-        sees: (T, T) bool; `sees[i, j]` says that slot i sees slot j.
+        sees: (T, T) bool; `sees[i, j]` says whether slot i sees slot j.
     """
 
     cached: Tensor
@@ -38,36 +38,35 @@ class Pass(Protocol):
     """A pass as a function with fixed shapes and addresses.
 
     Attributes:
-        whole_cache: it reads as far as there are cached tokens, so one recording serves all lengths of the cache.
+        whole_cache: whether it takes the whole cache and reads only the cached tokens, so that one recording serves all
+            lengths of the cache.
     """
 
     whole_cache: ClassVar[bool]
 
     def __call__(self, given: Given, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
-        """The (T, vocabulary) logits, and, where they are at hand, the (T, d) hidden states that they were read from.
+        """Return the (T, vocabulary) logits and, where available, the (T, d) final hidden states, the head's input.
 
-        Keys and values of the slots are written to `rows` behind the cached ones.
+        Keys and values of the slots are written to `rows` after the cached ones.
 
         Args:
             given: the inputs.
-            rows: keys and values of each layer in turn, (places, kv_heads, head_dim), all numbers finite.
+            rows: keys and values of each layer in turn, (places, kv_heads, head_dim), all finite.
         """
         ...
 
     def best(self, logits: Tensor) -> Tensor:
-        """(2, T) float32: as `ladechat.model.runners.argmax.best`, of what the pass gave."""
+        """Return the (2, T) float32 result of `ladechat.model.runners.argmax.best` for the logits of the pass."""
         ...
 
 
 class Inputs:
-    """Buffers for the inputs of passes of up to `most` slots, which lie one behind the other, so that one copy fills
-    them.
-    """
+    """Buffers for the inputs of passes of up to `most` slots, contiguous in memory, so that one copy fills them."""
 
     def __init__(self, most: int, device: torch.device) -> None:
         size = 8 * (1 + 2 * most) + most * most
         self._on_device = torch.zeros(size, dtype=torch.uint8, device=device)
-        # A GPU fetches them itself from pinned memory, while Python goes on.
+        # A GPU copies from pinned memory asynchronously, while Python continues.
         on_gpu = device.type == "cuda"
         self._staged = (
             torch.zeros(size, dtype=torch.uint8, device="cpu", pin_memory=True) if on_gpu else self._on_device
@@ -76,23 +75,23 @@ class Inputs:
         self._fetched = torch.cuda.Event() if on_gpu else None
 
     def of(self, slots: int) -> Given:
-        """The buffers as inputs of a pass of `slots` slots."""
+        """Return the buffers as inputs of a pass of `slots` slots."""
         end = 8 * (1 + 2 * slots)
         cached, tokens, positions = torch.split(self._on_device[:end].view(torch.int64), [1, slots, slots])
         sees = self._on_device[end : end + slots * slots].view(torch.bool)
         return Given(cached, tokens[None], positions[None], sees.view(slots, slots))
 
     def fill(self, slots: Slots, cached: int) -> None:
-        """Write the slots of a pass behind `cached` cached tokens. Asynchronous on a GPU."""
+        """Write the slots of a pass after `cached` cached tokens. Asynchronous on a GPU."""
         self._put([cached], slots.tokens, slots.positions + cached, slots.mask)
 
     def fill_with_dummies(self, slots: int, cached: int) -> None:
-        """Write dummy tokens, for a pass whose result nobody needs."""
+        """Write dummy tokens, for a pass whose result is not used."""
         nothing = np.zeros(slots, np.int64)
         self._put([cached], nothing, nothing, np.eye(slots, dtype=np.bool_))
 
     def _put(self, cached: Any, tokens: Any, positions: Any, sees: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
-        if self._fetched is not None:  # what the pass before was given
+        if self._fetched is not None:  # the staged inputs of the pass before are still being copied
             self._fetched.synchronize()
         count, end = len(tokens), 8 * (1 + 2 * len(tokens))
         self._bytes[:end].view(np.int64)[:] = np.concatenate([cached, tokens, positions])
@@ -103,12 +102,14 @@ class Inputs:
 
 
 def places_of(given: Given) -> Tensor:
-    """(T,) int64: where the keys and values of the slots go, behind the cached ones."""
+    """Return the (T,) int64 places of the slots' keys and values, after the cached ones."""
     return given.cached + torch.arange(given.sees.shape[0], device=given.sees.device)
 
 
 def seen_places(given: Given, context: int, window: int | None) -> Tensor:
-    """(T, context) bool: which places each slot sees; with a `window`, those fewer than `window` positions back."""
+    """Return (T, context) bool: the places that each slot sees; with a `window`, those less than `window` positions
+    back.
+    """
     slots = given.sees.shape[0]
     place = torch.arange(context, device=given.sees.device)
     slot = place - given.cached
@@ -122,16 +123,16 @@ def seen_places(given: Given, context: int, window: int | None) -> Tensor:
 
 
 def as_bias(seen: Tensor, dtype: torch.dtype) -> Tensor:
-    """What is added to scores: 0 where a place is seen, else -inf."""
+    """Return the additive mask: 0 where a place is seen, else -inf."""
     return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, -torch.inf)
 
 
 class FixedPass:
-    """A decoder-only transformers model, as it is, as a function of tensors alone.
+    """An unmodified decoder-only transformers model as a function of tensors only.
 
     Args:
         model: loaded for "sdpa" attention.
-        windows: its kinds of layers, and how many positions each looks back; None: all.
+        windows: for each kind of layer its sliding window in positions; None: full attention.
     """
 
     whole_cache: ClassVar[bool] = False
@@ -142,7 +143,7 @@ class FixedPass:
         self._windows = dict(windows) if any(windows.values()) else {"": None}
 
     def __call__(self, given: Given, rows: Sequence[Tensor]) -> tuple[Tensor, None]:
-        """See `Pass`; hidden states are not at hand."""
+        """See `Pass`; without hidden states."""
         places = places_of(given)
         layers: list[Any] = [_PlacedLayer(*pair, places) for pair in zip(rows[::2], rows[1::2], strict=True)]
         masks = {
@@ -164,7 +165,7 @@ class FixedPass:
 
 
 class _PlacedLayer(CacheLayerMixin):
-    """All places of a layer's keys and values; a pass writes its own to given places."""
+    """A cache layer of fixed size, of which a pass writes given places."""
 
     is_sliding = False
 
@@ -174,7 +175,7 @@ class _PlacedLayer(CacheLayerMixin):
         self.is_initialized = True
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Nothing to do: the tensors are given."""
+        """Do nothing: the tensors are given."""
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object

@@ -1,8 +1,8 @@
-"""Passes as CUDA graphs: all that a GPU has to do for one, recorded once and started by a single call.
+"""Passes as CUDA graphs: all GPU work of a pass, recorded once and launched by a single call.
 
-Started one by one, the operations of a pass keep a GPU waiting for Python most of the time. A graph has a fixed shape,
-so there is one for each of some numbers of slots and of places, recorded between two steps once a shape has been used
-twice; until then the model runs as it is. Fewer slots are filled up with slots that no other sees.
+Launched one by one, the operations of a pass leave a GPU waiting for Python most of the time. A graph has a fixed
+shape, so there is one for each of some numbers of slots and places, recorded between two steps once a shape has been
+used twice; until then the model runs unrecorded. Smaller passes are padded with slots that no other slot sees.
 """
 
 import logging
@@ -20,26 +20,26 @@ from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.slots import Slots
 
 SLOT_COUNTS = (1, 8, 16, 32, 64, 96, 128, 192, 256)
-"""The numbers of slots that passes are recorded for. A larger pass goes through the model itself."""
+"""The numbers of slots for which passes are recorded. Larger passes run the model itself."""
 
 SMALLEST_CONTEXT = 512
-"""Numbers of places go from here on by factors of 3/2 and 4/3, see `context_for`."""
+"""The smallest recorded number of places; further ones follow by factors of 3/2 and 4/3, see `context_for`."""
 
 USES_BEFORE_RECORDING = 2
-"""Passes of a number of slots before one is recorded."""
+"""The passes with a number of slots before one is recorded."""
 
 MOST_GRAPHS = 32
-"""Graphs kept; the least recently used one is dropped."""
+"""The most graphs in memory; beyond it, the least recently used one is dropped."""
 
 Replay = Callable[[], None]
 Record = Callable[[Callable[[], None]], Replay]
-"""Runs a function that computes on fixed memory, and returns one that does the same again."""
+"""Runs a function that computes on fixed memory, and returns a function that repeats that computation."""
 
 logger = logging.getLogger(__name__)
 
 
 def unrecorded(function: Callable[[], None]) -> Replay:
-    """A `Record` that records nothing and computes anew each time: what a graph must equal."""
+    """Run `function` and return it: a `Record` without a recording, as a reference for graphs."""
     function()
     return function
 
@@ -47,8 +47,8 @@ def unrecorded(function: Callable[[], None]) -> Replay:
 class CudaGraphs:
     """Records CUDA graphs. They share the memory for intermediate results, so one runs at a time.
 
-    Libraries keep work space for each stream. On the stream that is recorded nothing else ever runs, so that the space
-    for it belongs to the graphs: other compiled code in the process (torch.compile with CUDA graphs) frees all others.
+    Libraries allocate work space per stream. The recording stream is used for nothing else, so that its work space
+    belongs to the graphs: other compiled code in the process (torch.compile with CUDA graphs) frees all others.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -60,7 +60,7 @@ class CudaGraphs:
         """See `Record`.
 
         Raises:
-            RuntimeError: something in it cannot be recorded, or the memory does not suffice.
+            RuntimeError: an operation cannot be recorded, or the memory does not suffice.
         """
         with torch.cuda.device(self._device):
             self._warm_up(function)
@@ -71,7 +71,7 @@ class CudaGraphs:
         return replay
 
     def _warm_up(self, function: Callable[[], None]) -> None:
-        """What libraries do at their first call must not be recorded."""
+        """Run the function twice unrecorded: the first-call work of libraries must not be recorded."""
         current = torch.cuda.current_stream()
         self._warm.wait_stream(current)
         with torch.cuda.stream(self._warm):
@@ -82,7 +82,7 @@ class CudaGraphs:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A graph that was recorded: its shape, and the seconds that recording took."""
+    """A recorded graph: its numbers of slots and places, and the seconds that recording took."""
 
     slots: int
     context: int
@@ -94,15 +94,15 @@ class GraphPasses:
 
     Args:
         compute: the model as a function of tensors.
-        cache: whose rows the passes read and write. When it grows, all graphs are dropped.
+        cache: the KV cache that passes read and write. When it grows, all graphs are dropped.
         vocabulary: the number of logits.
-        width: d, the length of hidden states.
-        dtype: of the model.
+        width: d, the size of hidden states.
+        dtype: the model's type.
         record: records a graph.
 
     Attributes:
-        sizes: the numbers of slots that passes are filled up to.
-        history: all graphs that were recorded.
+        sizes: the numbers of slots to which passes are padded.
+        history: all graphs recorded so far.
     """
 
     sizes = SLOT_COUNTS
@@ -132,10 +132,10 @@ class GraphPasses:
 
     @torch.inference_mode()
     def forward(self, slots: Slots) -> Tensor | None:
-        """The (T, vocabulary) logits of a pass behind the cached tokens, valid until the next one.
+        """Return the (T, vocabulary) logits of a pass after the cached tokens, valid until the next pass.
 
-        The keys and values of slot i are written to the cache's rows at place L + i, as the model itself does it. None
-        if no graph is recorded for this number of slots and places: then the model itself has to run.
+        The keys and values of slot i are written to the cache at place L + i, as the model itself does. Returns None if
+        no graph is recorded for this number of slots and places: then the model itself has to run.
         """
         size = next((size for size in self.sizes if size >= len(slots)), None)
         self._latest = size
@@ -157,33 +157,33 @@ class GraphPasses:
 
     @property
     def gives_states(self) -> bool:
-        """Whether `states` tells of the hidden states of a pass."""
+        """Whether `states` returns the hidden states of a pass."""
         return self._compute.whole_cache
 
     def states(self, logits: Tensor) -> Tensor:
-        """The (T, d) hidden states that these logits, of the latest pass, were read from."""
+        """Return the (T, d) final hidden states from which these logits, of the latest pass, were computed."""
         return self._states[: len(logits)]
 
     def argmax(self, logits: Tensor) -> tuple[list[int], list[float]] | None:
-        """The argmax under each slot and its log-probability; None if these are not the logits of the latest pass."""
+        """Return each slot's argmax and its log-probability; None if these are not the logits of the latest pass."""
         if logits.data_ptr() != self._logits.data_ptr():
             return None
         return in_lists(self._best[:, : len(logits)])
 
     def record_all(self) -> None:
-        """Record a graph of each size, behind the cached tokens."""
+        """Record a graph of each size, after the cached tokens."""
         for size in self.sizes:
             self._record_size(size)
 
     def record_next(self) -> None:
-        """Record the graph that the next pass is likely to need: to be called between two passes."""
+        """Record the graph that the next pass is likely to need. Called between two passes."""
         size, self._latest = self._latest, None
         if size is not None and self._uses[size] >= USES_BEFORE_RECORDING:
             self._record_size(size)
 
     @torch.inference_mode()
     def _record_size(self, slots: int) -> None:
-        """Record a pass of `slots` slots behind the cached tokens, unless that was done, or failed."""
+        """Record a pass of `slots` slots after the cached tokens, unless that was done before, or failed."""
         try:
             shape = self._shape(slots)
         except torch.OutOfMemoryError:  # if the slabs have to grow, the next pass raises it itself
@@ -198,9 +198,9 @@ class GraphPasses:
             self._graphs.popitem(last=False)
 
     def _shape(self, slots: int) -> tuple[int, int]:
-        """Slots and places of a pass behind the cached tokens. Makes room for it."""
+        """Return the recorded shape (slots, places) of a pass after the cached tokens. Reserves room in the cache."""
         self._cache.reserve(slots)
-        if self._growths != self._cache.growths:  # the graphs have the addresses of slabs that are gone
+        if self._growths != self._cache.growths:  # the graphs hold addresses of freed slabs
             self._growths = self._cache.growths
             self._graphs.clear()
             self._cache.wipe()
@@ -219,7 +219,7 @@ class GraphPasses:
             if states is not None:
                 self._states[:slots].copy_(states)
 
-        # While it is recorded, the pass also runs: behind the cached tokens.
+        # Warming up runs the pass too: its dummy tokens go after the cached ones.
         self._inputs.fill_with_dummies(slots, self._cache.length)
         replay = self._record(run)
         self.history.append(Recorded(slots, context, time.perf_counter() - started))
@@ -232,7 +232,7 @@ class GraphPasses:
 
 
 def context_for(places: int) -> int:
-    """`places` rounded up to a number that passes are recorded for: 512, 768, 1024, 1536, 2048, 3072 …"""
+    """Return `places` rounded up to a number for which passes are recorded: 512, 768, 1024, 1536, 2048, 3072 …"""
     context = SMALLEST_CONTEXT
     while context < places:
         context = context * 3 // 2 if context & (context - 1) == 0 else context * 4 // 3

@@ -1,4 +1,4 @@
-"""Keys and values of one sequence in preallocated slabs, handed to an unmodified transformers model."""
+"""The KV cache of one sequence in preallocated slabs, for an unmodified transformers model."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from ladechat.model.runners.out_of_memory import memory_is_used_up
 
 SMALLEST_CAPACITY = 512
 SMALLEST_GROWTH = 64
-"""The least number of slots that the slabs grow by where the memory does not suffice for doubling."""
+"""The slots by which the slabs grow at least where the memory does not suffice for doubling."""
 
 
 class SlabLayer(CacheLayerMixin):
-    """One layer of a `SlabCache`: views into its slabs. The model appends to it without a copy of what is there."""
+    """One layer of a `SlabCache`: views into its slabs. The model appends to it without copying the cached tokens."""
 
     is_sliding = False
 
@@ -26,12 +26,12 @@ class SlabLayer(CacheLayerMixin):
         self.is_initialized = True
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """Nothing to do: the slabs exist before the first pass."""
+        """Do nothing: the slabs exist before the first pass."""
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write the (1, heads, T, head_dim) states of a pass behind the cached ones; views of all of them."""
+        """Write the (1, heads, T, head_dim) states of a pass after the cached ones; return views of all of them."""
         start, count = self._cache.length, key_states.shape[2]
         keys, values = self._cache.heads_first(self._index)
         keys.narrow(2, start, count).copy_(key_states)
@@ -39,20 +39,20 @@ class SlabLayer(CacheLayerMixin):
         return keys.narrow(2, 0, start + count), values.narrow(2, 0, start + count)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Total length of keys for a pass of `query_length` slots, and the offset of the first."""
+        """Return the number of keys for a pass of `query_length` slots, and the offset of the first one."""
         return self._cache.length + query_length, 0
 
     def get_seq_length(self) -> int:
-        """How many tokens are cached."""
+        """Return the number of cached tokens."""
         return self._cache.length
 
     def get_max_length(self) -> int:
-        """No maximum: the slabs grow."""
+        """Return -1, no maximum: the slabs grow."""
         return -1
 
 
 def on_device(numbers: np.ndarray[Any, Any], device: torch.device) -> torch.Tensor:
-    """The numbers as a tensor there. A GPU fetches them itself, from pinned memory: nothing waits for it."""
+    """Return the numbers as a tensor on a device. A GPU copies them asynchronously, from pinned memory."""
     tensor = torch.from_numpy(numbers)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
@@ -60,16 +60,16 @@ def on_device(numbers: np.ndarray[Any, Any], device: torch.device) -> torch.Tens
 class SlabCache(Cache):
     """The KV cache of one sequence.
 
-    Layers whose keys and values have one shape share one slab (layers, capacity, heads, head_dim), so that committing
-    the slots of an accepted path is one gather for all of them. The cached tokens of a layer are contiguous.
+    Keys and values of the same shape share one slab (layers, capacity, heads, head_dim), so that committing the slots
+    of an accepted path is one gather for all of them. The cached tokens of a layer are contiguous.
 
     Args:
         shapes: for each layer the (heads, head_dim) of its keys and of its values.
-        capacity_limit: the most tokens ever cached, slots of a pass included.
+        capacity_limit: the most tokens ever cached, including the slots of a pass.
 
     Attributes:
-        length: how many tokens are cached.
-        capacity: how many tokens the slabs hold.
+        length: the number of cached tokens.
+        capacity: the number of tokens for which the slabs have room.
         growths: how often the slabs were replaced by larger ones.
     """
 
@@ -103,30 +103,30 @@ class SlabCache(Cache):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the slabs: for `capacity` tokens, cached or not."""
+        """The size of the slabs in bytes: for `capacity` tokens, cached or not."""
         return sum(slab.nbytes for slab in self._slabs.values())
 
     def rows(self, layer: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values of the first `end` tokens in a layer, (end, heads, head_dim) each: views."""
+        """Return views of the keys and values of the first `end` tokens in a layer, (end, heads, head_dim) each."""
         keys, values = (self._slabs[shape][row, :end] for shape, row in self._places[layer])
         return keys, values
 
     def all_rows(self, end: int) -> list[torch.Tensor]:
-        """Keys, values, keys, values …: the `rows` of every layer."""
+        """Return the `rows` of every layer: keys, values, keys, values …"""
         rows = {shape: slab[:, :end].unbind() for shape, slab in self._slabs.items()}
         return [rows[shape][row] for places in self._places for shape, row in places]
 
     def heads_first(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Keys and values of a layer as attention wants them, (1, heads, capacity, head_dim): views."""
+        """Return views of a layer's keys and values in the layout of attention, (1, heads, capacity, head_dim)."""
         if not self._heads_first:
             rows = [row.transpose(0, 1)[None] for row in self.all_rows(self.capacity)]
             self._heads_first = list(zip(rows[::2], rows[1::2], strict=True))
         return self._heads_first[layer]
 
     def reserve(self, slots: int) -> None:
-        """Make room for `slots` slots behind the cached tokens.
+        """Make room for `slots` slots after the cached tokens.
 
-        Slabs that are too small are doubled, or where the memory does not suffice for that, made as large as needed.
+        Slabs that are too small are doubled or, where the memory does not suffice for that, made as large as needed.
 
         Raises:
             RuntimeError, MemoryError: the memory does not suffice for that either; the cache still holds its tokens.
@@ -137,7 +137,7 @@ class SlabCache(Cache):
         doubled = max(self.capacity, min(SMALLEST_CAPACITY, self._capacity_limit))
         while doubled < needed:
             doubled *= 2
-        if not self.length:  # nothing has to be moved, so old and new need not be there at once
+        if not self.length:  # nothing to copy, so the old slabs can be freed first
             self.give_back()
         try:
             self._grow(max(needed, min(doubled, self._capacity_limit)))
@@ -148,7 +148,7 @@ class SlabCache(Cache):
         self._grow(max(needed, min(needed + SMALLEST_GROWTH, self._capacity_limit)))
 
     def _grow(self, capacity: int) -> None:
-        # All or nothing: where the memory does not suffice, the cache stays as it is.
+        # All or nothing: where the memory does not suffice, the cache stays unchanged.
         grown = {shape: slab.new_empty(slab.shape[0], capacity, *slab.shape[2:]) for shape, slab in self._slabs.items()}
         for shape, slab in self._slabs.items():
             grown[shape][:, : self.length] = slab[:, : self.length]
@@ -158,19 +158,19 @@ class SlabCache(Cache):
 
     @torch.inference_mode()
     def wipe(self, places: int | None = None) -> None:
-        """Zero all places behind the cached tokens, or the first few: a graph reads them too, and 0 · NaN is NaN."""
+        """Zero all places after the cached tokens, or the first few: a graph reads them too, and 0 · NaN is NaN."""
         end = self.capacity if places is None else self.length + places
         for slab in self._slabs.values():
             slab[:, self.length : end] = 0
 
     def commit(self, slots: Sequence[int]) -> None:
-        """Append these slots of the last pass, in this order, and forget its others."""
+        """Append these slots of the last pass, in this order, and drop its other slots."""
         if list(slots) != [*range(len(slots))]:
             self._move(slots)
         self.length += len(slots)
 
     def _move(self, slots: Sequence[int]) -> None:
-        """Copy these slots, in this order, to the places right behind the cached tokens."""
+        """Copy these slots, in this order, to the places right after the cached tokens."""
         start, end = self.length, self.length + len(slots)
         source = np.asarray(slots) + start
         if self._on_cpu:
@@ -182,7 +182,7 @@ class SlabCache(Cache):
                 slab[:, start:end] = slab.index_select(1, on_device(source, slab.device))
 
     def _in_numpy(self) -> list[np.ndarray[Any, Any]]:
-        """The slabs as arrays, one item for each row and token: torch takes several times as long for a few slots."""
+        """Return the slabs as numpy arrays with one item per row and token: for few slots much faster than torch."""
         if not self._items:
             in_bytes = (slab.view(torch.uint8).numpy().reshape(*slab.shape[:2], -1) for slab in self._slabs.values())
             self._items = [of.view(f"V{of.shape[2]}")[..., 0] for of in in_bytes]
@@ -190,7 +190,7 @@ class SlabCache(Cache):
 
     @torch.inference_mode()
     def copied(self, start: int, end: int) -> list[torch.Tensor]:
-        """Copies of the tokens from `start` up to `end`: for each slab, (layers, tokens, heads, head_dim).
+        """Return copies of the tokens from `start` up to `end`: for each slab, (layers, tokens, heads, head_dim).
 
         Raises:
             RuntimeError, MemoryError: the memory does not suffice.
@@ -199,16 +199,16 @@ class SlabCache(Cache):
 
     @torch.inference_mode()
     def paste(self, start: int, rows: Sequence[torch.Tensor]) -> None:
-        """Write what `copied` has given to the places from `start` on, cached or not. The slabs never shrink."""
+        """Write copies made by `copied` to the places from `start` on, cached or not."""
         for slab, copy in zip(self._slabs.values(), rows, strict=True):
             slab[:, start : start + copy.shape[1]] = copy
 
     def give_back(self) -> None:
-        """Forget everything and free the slabs; `reserve` makes new ones."""
+        """Drop all tokens and free the slabs; `reserve` allocates new ones."""
         self.length = self.capacity = 0
         self._slabs = {shape: slab.new_empty(slab.shape[0], 0, *slab.shape[2:]) for shape, slab in self._slabs.items()}
         self._heads_first, self._items = [], []
 
     def truncate(self, length: int) -> None:
-        """Forget everything from token `length` on."""
+        """Drop all tokens from number `length` on."""
         self.length = min(self.length, length)

@@ -1,6 +1,6 @@
-"""A loop over a model's own decoder layers, so that hidden states can be read, and rows can enter, between them.
+"""A loop over a model's own decoder layers, in which hidden states can be read, and rows added, between layers.
 
-Nothing of the model is patched: its layers are called as its `forward` calls them. Whether that gives the same logits
+The model is not patched: its layers are called as its `forward` calls them. Whether that gives the same logits
 is checked when a model is loaded (`ladechat.model.loading.self_check`).
 """
 
@@ -17,7 +17,7 @@ Masks = torch.Tensor | dict[str, torch.Tensor]
 
 
 class NoLayerLoop(ValueError):
-    """A model whose layers cannot be called one by one, and why: the end of a sentence about the model."""
+    """A model whose layers cannot be called one by one; the message is the reason, and follows the model's name."""
 
 
 class LayerLoop:
@@ -27,11 +27,11 @@ class LayerLoop:
         model: in evaluation mode.
 
     Attributes:
-        depth: how many decoder layers it has.
-        width: d, the length of its hidden states.
+        depth: the number of decoder layers.
+        width: d, the size of hidden states.
 
     Raises:
-        NoLayerLoop: it does not have these parts under their usual names.
+        NoLayerLoop: the model does not have these parts under their usual names.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -54,12 +54,12 @@ class LayerLoop:
         self._cap: float | None = getattr(config, "final_logit_softcapping", None)
 
     def embed(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Tokens (1, T) to the hidden states (1, T, d) before the first layer."""
+        """Return the hidden states (1, T, d) of tokens (1, T) before the first layer."""
         embedded: torch.Tensor = self._decoder.embed_tokens(tokens)
         return embedded if self._scale == 1.0 else embedded * self._scale
 
     def angles(self, hidden: torch.Tensor, positions: torch.Tensor) -> dict[str | None, Any]:
-        """The rotary angles of rows at positions (1, T), for each kind of layer; `hidden` gives type and device."""
+        """Return the rotary angles at positions (1, T) for each kind of layer; `hidden` gives type and device."""
         rotary = self._decoder.rotary_emb
         if self._angles_by_kind:
             return {kind: rotary(hidden, positions, kind) for kind in set(self._kinds)}
@@ -74,15 +74,15 @@ class LayerLoop:
         angles: dict[str | None, Any],
         cache: Cache | None,
     ) -> torch.Tensor:
-        """Hidden states (1, T, d) after one decoder layer; its keys and values go into the cache.
+        """Return hidden states (1, T, d) after one decoder layer; its keys and values go into the cache.
 
         Args:
-            layer: from 0.
-            hidden: before it.
-            mask: (1, 1, T, cached + T), or one of each kind of layer.
+            layer: index of the layer, from 0.
+            hidden: hidden states before it.
+            mask: (1, 1, T, cached + T), or one for each kind of layer.
             positions: (1, T).
             angles: see `angles`.
-            cache: what the rows see besides each other.
+            cache: the KV cache that the rows see in addition to each other.
         """
         kind = self._kinds[layer]
         own = mask[kind or ""] if isinstance(mask, dict) else mask
@@ -98,12 +98,12 @@ class LayerLoop:
         return after
 
     def final(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Hidden states (…, d) after the last layer as the output layer reads them."""
+        """Return the final norm of hidden states (…, d) after the last layer: the input of the output layer."""
         normed: torch.Tensor = self._decoder.norm(hidden)
         return normed
 
     def read(self, final: torch.Tensor) -> torch.Tensor:
-        """The logits (…, vocabulary) of final hidden states (…, d)."""
+        """Return the logits (…, vocabulary) of final hidden states (…, d)."""
         logits: torch.Tensor = self._head(final)
         if self._logit_scale != 1.0:
             logits = logits * self._logit_scale

@@ -1,7 +1,7 @@
-"""The pass of a model of the Llama form, in few kernels, as a function with fixed shapes and addresses.
+"""The pass of a Llama-like model in few kernels, as a function with fixed shapes and addresses.
 
-Its weights stay the model's own: queries, keys and values are fused into one matrix, gate and up into another, of which
-the model's linear layers keep views.
+It uses the model's own weights: query, key and value projections are fused into one matrix, gate and up into another,
+of which the model's linear layers then hold views.
 """
 
 from collections.abc import Sequence
@@ -18,18 +18,18 @@ from ladechat.model.runners.cuda_kernels import PLACES, add_and_norm, attend, ro
 from ladechat.model.runners.fixed_pass import Given
 
 PROGRAMS_A_CORE = 2
-"""Programs of attention that are started for each multiprocessor: as many parts the cache is cut into."""
+"""Attention programs per multiprocessor, which set the number of parts into which the cache is split."""
 
 MOST_PARTS = 32
 
 
 class OtherForm(ValueError):
-    """A model whose layers are not those of a Llama, and what is missing."""
+    """A model whose layers are not those of a Llama; the message names the difference."""
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """The weights of a decoder layer, d wide."""
+    """The weights of a decoder layer."""
 
     norm: Tensor
     qkv: Tensor
@@ -42,15 +42,15 @@ class _Layer:
 
 
 class LlamaPass:
-    """A model of the Llama form (also Mistral, Qwen2, Qwen3) as a function of tensors alone.
+    """A Llama-like model (also Mistral, Qwen2, Qwen3) as a function of tensors only.
 
-    Only what it is made of is looked at; whether it computes what the model does is for the caller to compare.
+    Only the model's parts are checked; the caller has to compare the logits with the model's own.
 
     Args:
         model: in evaluation mode, on a CUDA device (or on a CPU, where Triton interprets the kernels).
 
     Raises:
-        OtherForm: it has other parts.
+        OtherForm: the model has other parts.
     """
 
     whole_cache: ClassVar[bool] = True
@@ -100,7 +100,7 @@ class LlamaPass:
         return cuda_kernels.best(logits)
 
     def _attended(self, given: Given, layer: _Layer, normed: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """What attention gives of normed (T, d) hidden states, (T, heads · head_dim)."""
+        """Return the (T, heads · head_dim) attention output for normed (T, d) hidden states."""
         query = normed.new_empty((len(normed), self._heads, self._width))
         attended = normed.new_empty((len(normed), self._heads * self._width))
         rotate_and_store(
@@ -111,14 +111,14 @@ class LlamaPass:
         return attended
 
     def _product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, summed: bool = False) -> Tensor:
-        """A linear layer; where what it gives is `summed` next, it may be in parts."""
+        """Apply a linear layer; the result may be in parts where it is `summed` next."""
         if not cuda_kernels.has_own_product(x):
             return linear(x, weight, bias)
         parts = cuda_kernels.parts_of_product(len(weight), self._cores) if summed else 1
         return cuda_kernels.product(x, weight, bias, parts)
 
     def _parts(self, slots: int) -> int:
-        """Into how many parts attention cuts the cache, so that all of the GPU has work."""
+        """Return into how many parts attention splits the cache, so that the whole GPU has work."""
         tiles = max(1, slots * (self._heads // self._kv_heads) // PLACES)
         return max(1, min(MOST_PARTS, PROGRAMS_A_CORE * self._cores // (self._kv_heads * tiles)))
 
@@ -135,12 +135,12 @@ def _norm(module: Any) -> tuple[Tensor, float]:
 
 
 def _is_plain(module: Any) -> bool:
-    """A linear layer whose weights are neither quantised nor anything else that torch's product does not take."""
+    """Return whether it is a linear layer with plain weights: not quantised, nor another tensor subclass."""
     return type(module) is nn.Linear and type(module.weight.data) is Tensor
 
 
 def _check_layers(layers: Sequence[Any]) -> None:
-    """Make sure of the parts of all layers, before the weights of any are moved."""
+    """Check the parts of all layers, before the weights of any are moved."""
     for layer in layers:
         attention, mlp = _part(layer, "self_attn"), _part(layer, "mlp")
         linears = [_part(attention, f"{name}_proj") for name in "qkvo"]
@@ -174,7 +174,7 @@ def _fused(layer: Any) -> _Layer:
 
 @torch.no_grad()
 def _fuse(linears: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
-    """One weight and one bias for several layers, which keep views of the weight."""
+    """Fuse linear layers; return one weight, of which the layers then hold views, and one bias."""
     weights = [linear.weight.data for linear in linears]
     weight = _whole(weights)
     if weight is None:
@@ -186,7 +186,7 @@ def _fuse(linears: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
 
 
 def _whole(weights: Sequence[Tensor]) -> Tensor | None:
-    """The tensor that these are the parts of, one behind the other; None if they are not."""
+    """Return the tensor of which these are consecutive parts; None if they are not."""
     first, storage = weights[0], weights[0].untyped_storage()
     ends = [one.data_ptr() + one.nbytes for one in weights]
     together = all(one.data_ptr() == end for one, end in zip(weights[1:], ends, strict=False))

@@ -1,4 +1,4 @@
-"""Errors that mean that a device's memory is used up, and giving memory back to the device."""
+"""Out-of-memory errors of all devices, and returning memory to the device."""
 
 import errno
 import gc
@@ -7,14 +7,14 @@ import os
 import torch
 
 MESSAGES = ("out of memory", "can't allocate memory", "ALLOC_FAILED", os.strerror(errno.ENOMEM))
-"""In torch's errors without a class of their own: MPS's, the CPU allocator's, cuBLAS's, and those of mapped files.
+"""Messages of torch's errors without a class of their own: MPS's, the CPU allocator's, cuBLAS's, and of mapped files.
 
-Other libraries' errors may hold the same words: in the name of a file that is missing, or in a text that they quote.
+Other libraries' errors may contain the same words: in the name of a missing file, or in a text that they quote.
 """
 
 
 def memory_is_used_up(error: BaseException) -> bool:
-    """Whether an error is about memory, on any device."""
+    """Return whether an error means that memory is used up, on any device."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     if isinstance(error, OSError):
@@ -23,8 +23,8 @@ def memory_is_used_up(error: BaseException) -> bool:
 
 
 def release_memory(device: torch.device) -> None:
-    """Give the device back what torch keeps of freed memory."""
-    gc.collect()  # a failed pass may live on in a circle of frames and tracebacks
+    """Return torch's cached free memory to the device."""
+    gc.collect()  # reference cycles of frames and tracebacks may hold tensors of a failed pass
     if device.type == "cuda":
         torch.cuda.empty_cache()
     elif device.type == "mps":

@@ -1,4 +1,4 @@
-"""The inputs that `generate` would hand to a model, made by the model's own preparation."""
+"""The inputs that `generate` would pass to a model, made by the model's own `prepare_inputs_for_generation`."""
 
 import inspect
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ from ladechat.model.runners.cache_argument import CACHE
 
 STATE_ARGUMENTS = {CACHE: CACHE, "state": "state", "mems": CACHE}
 if CACHE == "past_key_values":
-    STATE_ARGUMENTS["cache_params"] = "cache_params"  # of states; later versions call them a cache, too
-"""What models return to be carried from pass to pass, by name, and the argument that takes it again.
+    STATE_ARGUMENTS["cache_params"] = "cache_params"  # recurrent states; later versions call them a cache too
+"""The names of the states that models return for the next pass, with the argument that takes each.
 
 Models that return none of these (openai-gpt, reformer) read the whole text in each pass."""
 
@@ -20,12 +20,12 @@ Models that return none of these (openai-gpt, reformer) read the whole text in e
 def own_inputs(
     model: PreTrainedModel, ids: torch.Tensor, state: Mapping[str, Any], use_cache: bool = True
 ) -> dict[str, Any]:
-    """What `generate` gives a model of a text without padding: the last token, or all of it where there is no state.
+    """Return `generate`'s inputs for a text without padding: its last token, or all of it where there is no state.
 
     Args:
         model: any decoder-only one.
         ids: (1, n) int64, the whole text.
-        state: what the pass before returned to be carried on, by the names of arguments; empty in a first pass.
+        state: the state that the pass before returned, by argument names; empty in a first pass.
         use_cache: whether the pass returns a state.
     """
     own: dict[str, Any] = {**state, "attention_mask": torch.ones_like(ids)}
@@ -42,5 +42,5 @@ def own_inputs(
 
 
 def state_of(output: Any) -> dict[str, Any]:
-    """What a pass returned to be carried on, by the arguments that take it."""
+    """Return the state in a pass's output, by the names of the arguments that take it."""
     return {STATE_ARGUMENTS[name]: output[name] for name in STATE_ARGUMENTS if output.get(name) is not None}

@@ -1,9 +1,9 @@
-"""Passes with pseudo rows: rows that enter half-way up the model, made of the hidden states of slots.
+"""Passes with pseudo rows: rows made from hidden states of slots that enter half-way up the model.
 
 The construction is ours (Wu et al. 2024, arXiv 2404.12022, says that linear maps make them and that they attend to the
-context and to each other). Row i, from 0, of a slot at position n stands at position n + 1 + i. It sees the cached
-tokens, the slot with its ancestors, the slot's rows before it, and itself. No slot sees a pseudo row, so the slots'
-logits are what they are without them.
+context and to each other). Row i, from 0, of a slot at position n has position n + 1 + i. It sees the cached tokens,
+the slot and its ancestors, the slot's rows before it, and itself. No slot sees a pseudo row, so the slots' logits are
+the same as without them.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from ladechat.model.runners.slots import Slots
 class Rows:
     """All rows of a pass: T slots, then for each map in turn one pseudo row of each carrier.
 
-    In this order, the rows that are there at some layer are always the first ones.
+    In this order, the rows present at any layer are always the first ones.
 
     Attributes:
         slots: tokens (0 for pseudo rows), positions and mask of all of them.
@@ -34,7 +34,7 @@ class Rows:
 
     @classmethod
     def of(cls, slots: Slots, carriers: Sequence[int], count: int) -> "Rows":
-        """The rows of a pass over `slots` where each of the carriers has `count` pseudo rows."""
+        """Return the rows of a pass over `slots` in which each carrier has `count` pseudo rows."""
         real, own = len(slots), list(carriers)
         total = real + count * len(own)
         mask = np.zeros((total, total), np.bool_)
@@ -50,7 +50,7 @@ class Rows:
 
 
 def first_rows(mask: Masks, rows: int, total: int) -> Masks:
-    """Of a mask (1, 1, total, cached + total), the part of the first `rows` rows."""
+    """Return the part of a mask (1, 1, total, cached + total) for the first `rows` rows."""
     if isinstance(mask, dict):
         return {kind: one[..., :rows, : one.shape[-1] - total + rows] for kind, one in mask.items()}
     return mask[..., :rows, : mask.shape[-1] - total + rows]
@@ -59,18 +59,18 @@ def first_rows(mask: Masks, rows: int, total: int) -> Masks:
 def run(
     loop: LayerLoop, rows: Rows, mask: Masks, positions: torch.Tensor, cache: SlabCache, want: Want
 ) -> tuple[torch.Tensor, Hidden]:
-    """One pass; the keys and values of all rows lie behind the cached tokens, those of the slots first.
+    """Run one pass; the keys and values of all rows go after the cached tokens, those of the slots first.
 
     Args:
         loop: the model.
-        rows: of the pass.
-        mask: (1, 1, rows, cached + rows), or one of each kind of layer.
+        rows: the rows of the pass.
+        mask: (1, 1, rows, cached + rows), or one for each kind of layer.
         positions: (1, rows) in the text.
-        cache: with room for them.
-        want: whose maps and carriers `rows` was made of.
+        cache: the KV cache, with room for the rows.
+        want: the request from whose maps and carriers `rows` was made.
 
     Returns:
-        The logits (T, vocabulary) of the slots; hidden states.
+        The logits (T, vocabulary) of the slots; their hidden states.
     """
     total, own = len(rows.slots), list(want.carriers)
     hidden = loop.embed(torch.tensor([rows.slots.tokens[: rows.real]], device=positions.device))
@@ -87,7 +87,7 @@ def run(
             own_mask, own_positions = first_rows(mask, count, total), positions[:, :count]
             angles = loop.angles(hidden, own_positions)
         if want.lens and count > rows.real:
-            # A copy: a layer may write into what it is given.
+            # A copy: a layer may write into its input.
             below.append(hidden[0, rows.real :].clone().view(-1, len(own), hidden.shape[-1]))
         hidden = loop.through(layer, hidden, own_mask, own_positions, angles, cache)
         _finite(hidden[0, rows.real :])
@@ -100,10 +100,10 @@ def run(
 
 
 def transferred(maps: TransferMaps, steps: Sequence[int], hidden: torch.Tensor) -> torch.Tensor:
-    """The pseudo rows that enter together, (len(steps) · C, d): map by map those of the carriers' (C, d)."""
+    """Return the (len(steps) · C, d) pseudo rows that enter together: map by map, made from the carriers' (C, d)."""
     return torch.cat([hidden @ maps.weights[step].t() for step in steps])
 
 
 def _finite(rows: torch.Tensor) -> torch.Tensor:
-    """Pseudo rows, with zeros where they overflowed: slots see their keys 0 times, but 0 · NaN is NaN."""
+    """Zero in place what overflowed in pseudo rows: slots weigh their keys with 0, but 0 · NaN is NaN."""
     return rows.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)

@@ -1,4 +1,4 @@
-"""Passes that draw random numbers are found out before they draw: the numbers are those that others would get."""
+"""Detection of passes that draw random numbers, before they draw: they would change the draws of others."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,9 +12,9 @@ class DrawsRandomNumbers(Exception):
 
 
 class NoRandomNumbers(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
-    """While it is entered, an operation of this thread that would draw raises `DrawsRandomNumbers`.
+    """A context in which an operation of this thread that would draw raises `DrawsRandomNumbers`.
 
-    Nothing is put back afterwards, as `torch.random.fork_rng` does: other threads draw from the same generator.
+    Unlike `torch.random.fork_rng` it restores no generator state: other threads draw from the same generator.
     """
 
     def __torch_dispatch__(
@@ -27,7 +27,7 @@ class NoRandomNumbers(TorchDispatchMode):  # type: ignore[no-untyped-call]  # to
 
 
 def _drops_nothing(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether it is dropout, or attention with dropout, that is turned off."""
+    """Return whether the operation is dropout, or attention with dropout, that is turned off."""
     values = {
         argument.name: argument.default_value for argument in func._schema.arguments if argument.has_default_value()
     }

@@ -1,4 +1,4 @@
-"""Which models have their passes recorded as CUDA graphs."""
+"""The choice of models whose passes are recorded as CUDA graphs."""
 
 import logging
 
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 def use_graphs(runner: object, model: PreTrainedModel) -> None:
-    """Let a runner replay CUDA graphs of its passes, where its model is on a CUDA device and they can be recorded."""
+    """Make a runner replay CUDA graphs of its passes, where its model is on a CUDA device and they can be recorded."""
     if isinstance(runner, TreeRunner) and runner.device.type == "cuda":
         runner.graphs = graph_passes(runner, model)
 
@@ -24,13 +24,13 @@ def use_graphs(runner: object, model: PreTrainedModel) -> None:
 def graph_passes(
     runner: TreeRunner, model: PreTrainedModel, record: Record | None = None, kernels: bool = True
 ) -> GraphPasses | None:
-    """Graphs of the passes of a model; None if they cannot be recorded.
+    """Return an empty set of graphs for the passes of a model; None if they cannot be recorded.
 
     Args:
-        runner: of the model, which is on a CUDA device unless `record` is given.
+        runner: the model's runner, on a CUDA device unless `record` is given.
         model: in evaluation mode.
         record: records a graph; by default a CUDA graph.
-        kernels: may be computed in few kernels, where there are some for this model.
+        kernels: whether to use our own kernels where they support the model.
     """
     quantised = getattr(model.config, "quantization_config", None) is not None
     if not runner.has_fixed_angles or model.config._attn_implementation != "sdpa" or quantised:
@@ -42,7 +42,7 @@ def graph_passes(
 
 
 def _in_few_kernels(runner: TreeRunner, model: PreTrainedModel) -> Pass | None:
-    """The pass in few kernels, where the model is on a CUDA device and that is what it computes."""
+    """Return the pass with our own kernels, where the model is on a CUDA device and the logits agree; else None."""
     if model.device.type == "cuda" and not any(runner.windows.values()):
         try:
             from ladechat.model.runners.llama_pass import LlamaPass
@@ -51,14 +51,14 @@ def _in_few_kernels(runner: TreeRunner, model: PreTrainedModel) -> Pass | None:
             if agrees(compute, runner, model):
                 return compute
             logger.warning("Passes are the model's own: it computes something else than a Llama.")
-        except Exception as error:  # without Triton, or with a GPU that it does not know, the model itself can run
+        except Exception as error:  # without Triton, or on a GPU it does not support, the model itself can run
             logger.warning("Passes are the model's own: %s", error)
     return None
 
 
 @torch.inference_mode()
 def agrees(compute: Pass, runner: TreeRunner, model: PreTrainedModel) -> bool:
-    """Whether a pass gives the model's own logits: of one slot, and of a tree. The cache is empty afterwards."""
+    """Return whether a pass gives the model's own logits, for one slot and for a tree. Empties the cache."""
     vocabulary: int = model.config.get_text_config(decoder=True).vocab_size
     text = [(500 + 977 * number) % vocabulary for number in range(12)]
     tree = SlotTree.chain(text[5:9])

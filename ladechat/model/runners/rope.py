@@ -1,26 +1,29 @@
-"""Rotary positions whose angles depend on the length of the text: where they change, and what no pass may cross."""
+"""Rotary embeddings whose angles depend on the length of the text: the boundary where they change, which no pass may
+cross.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
 RECOMPUTED = ("phi3", "phimoe", "phi4_multimodal")
-"""Types whose own generation recomputes the whole text when it outgrows the boundary. Others mix the angles.
+"""Model types whose own generation recomputes the whole text when it outgrows the boundary. Others mix the angles.
 
-transformers 5.17 then loses the text: it drops the cache, and still gives the model the last token only. So the
-reference for these is their generation without a cache, which does what is meant.
+transformers 5.17 then loses the text: it drops the cache, but still passes the last token only. So the reference for
+these is their generation without a cache, which does what is intended.
 """
 
 
 @dataclass(frozen=True)
 class RopeBoundary:
-    """Angles that a model chooses for a whole pass by the farthest position in it (`transformers.modeling_rope_utils`).
+    """The length beyond which a model uses other angles in a whole pass (`transformers.modeling_rope_utils`).
 
-    A drafted token beyond the boundary would turn the angles of the real tokens before it, so no pass may cross it.
+    The highest position of a pass decides. A drafted token beyond the boundary would change the angles of the real
+    tokens before it, so no pass may cross it.
 
     Attributes:
         kind: "longrope" has two sets of angles; "dynamic" has other angles for each length beyond the boundary.
         length: texts of up to this many tokens have the usual angles.
-        recomputes: the whole text is computed anew when it outgrows the boundary.
+        recomputes: whether the whole text is recomputed when it outgrows the boundary.
     """
 
     kind: Literal["longrope", "dynamic"]
@@ -28,21 +31,21 @@ class RopeBoundary:
     recomputes: bool = False
 
     def angles(self, length: int) -> int:
-        """Which angles the last pass over a text of `length` tokens has: equal numbers, equal angles."""
+        """Return a number that identifies the angles of the last pass over a text of `length` tokens."""
         return max(length, self.length) if self.kind == "dynamic" else int(length > self.length)
 
     def max_positions(self, position: int) -> int | None:
-        """How many positions, from this one on, share their angles: at least 1; None for all that follow."""
+        """Return how many positions, from this one on, share their angles: at least 1; None for all that follow."""
         if position < self.length:
             return self.length - position
         return 1 if self.kind == "dynamic" else None
 
 
 def rope_boundary(config: Any) -> RopeBoundary | None:
-    """The boundary of a language model's configuration; the nearest, where kinds of layers have their own.
+    """Return the boundary in a language model's configuration, if any; the lowest, where kinds of layers differ.
 
     Args:
-        config: of the language part, as transformers standardises it.
+        config: the language model's configuration, as transformers standardises it.
     """
     found = []
     for rope in rope_parameters(config):
@@ -55,12 +58,12 @@ def rope_boundary(config: Any) -> RopeBoundary | None:
 
 
 def stretched_context(config: Any, longest: int) -> int:
-    """The positions of a model, of whose `max_position_embeddings` (`longest`) not all types say how many it has.
+    """Return the number of positions of a model, which `max_position_embeddings` (`longest`) tells only for some types.
 
-    - `dynamic` and `linear`: those before scaling, as transformers has them, which stretches by `factor`. Not so where
-      kinds of layers have settings of their own: Gemma 3 stretches some of its layers, and says what it has.
+    - `dynamic` and `linear`: the positions before scaling; transformers stretches them by `factor`. Not so where kinds
+      of layers have their own settings: Gemma 3 stretches some of its layers, and `longest` is the final number.
     - `yarn`: those before scaling are `original_max_position_embeddings`; `longest` may be either.
-    - `longrope`, `llama3`: those it has.
+    - `longrope`, `llama3`: the final number.
     """
     rope = getattr(config, "rope_parameters", None) or {}
     whole = rope if "rope_type" in rope else {}
@@ -75,7 +78,7 @@ def stretched_context(config: Any, longest: int) -> int:
 
 
 def rope_parameters(config: Any) -> list[dict[str, Any]]:
-    """The settings of rotary positions: one for the model, or one for each kind of layer."""
+    """Return the settings of rotary embeddings: one for the model, or one for each kind of layer."""
     rope = getattr(config, "rope_parameters", None) or {}
     if "rope_type" in rope:
         return [rope]

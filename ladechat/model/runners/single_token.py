@@ -1,4 +1,4 @@
-"""Runs a model one token a pass, in its own way: for models that cannot verify several tokens at once."""
+"""The runner of models that cannot verify several tokens at once: one token per pass, as `generate` does."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,21 +15,21 @@ from ladechat.model.runners.own_inputs import own_inputs, state_of
 
 
 class SingleTokenRunner:
-    """The `ladechat.decoder.runner.Runner` of a model with a recurrent state, ALiBi or another memory of its own.
+    """The `ladechat.decoder.runner.Runner` of a model with a recurrent state, ALiBi or another kind of state.
 
     The model's own `prepare_inputs_for_generation` makes the inputs of each pass, and a prompt is read in one pass
-    with its last token, as `generate` does it: some of these models read a text in two parts with another result. So
-    the first step of an answer takes the time of the prompt. What a pass has changed cannot be undone: a text that
-    does not continue the last one is read anew.
+    with its last token, as `generate` does: some of these models give another result for a text read in two parts. So
+    the first step of an answer includes the time of the prompt. The changes of a pass cannot be undone: a text that
+    does not continue the last one is read from its beginning.
 
     Args:
         model: in evaluation mode, on its device.
         context_length: the number of positions it may use.
-        reason: why it takes one token a pass, in a sentence.
+        reason: why it takes one token per pass, as a sentence.
 
     Attributes:
-        capabilities: one slot a pass.
-        cache: None; the model has a memory of its own.
+        capabilities: one slot per pass.
+        cache: None; the model has its own kind of state.
     """
 
     cache = None
@@ -45,7 +45,7 @@ class SingleTokenRunner:
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The model's device."""
         return self._model.device
 
     @property
@@ -72,12 +72,12 @@ class SingleTokenRunner:
             yield len(wanted)
 
     def cached_prefix(self, tokens: Sequence[int]) -> int:
-        """How many of the first of these tokens need not be read again: all that are known, or none."""
+        """Return how many of the first of these tokens need not be read again: all tokens read so far, or none."""
         known = self._pending is None and list(tokens[: len(self._tokens)]) == self._tokens
         return len(self._tokens) if known and len(tokens) - len(self._tokens) <= 1 else 0
 
     def prepare(self) -> None:
-        """See `Runner.prepare`: there is nothing to do."""
+        """See `Runner.prepare`; nothing to do."""
 
     def forward(self, tree: SlotTree) -> torch.Tensor:
         """See `Runner.forward`.
@@ -97,7 +97,7 @@ class SingleTokenRunner:
         """See `Runner.forward_hidden`.
 
         Raises:
-            ValueError: always; its passes give logits alone.
+            ValueError: always; its passes give logits only.
         """
         raise ValueError(self.capabilities.logits_only)
 
@@ -118,7 +118,7 @@ class SingleTokenRunner:
             self._pending = None
 
     def set_aside(self, tokens: Sequence[int]) -> None:
-        """See `TreeRunner.set_aside`. The state of another text is made anew, so nothing is copied."""
+        """See `TreeRunner.set_aside`. Another text gets a new state, so nothing is copied."""
         if self._aside is None:
             self._aside = self._tokens, self._state, self._pending
             self._tokens, self._state, self._pending = [], {}, None
@@ -130,14 +130,14 @@ class SingleTokenRunner:
             self._aside = None
 
     def save_memory(self) -> None:
-        """Give back the model's state after the memory was used up. The next prompt is read anew."""
+        """Free the model's state after the memory was used up. The next prompt is read from its beginning."""
         self._aside = None
         self._tokens, self._state, self._pending = [], {}, None
         release_memory(self.device)
 
     @torch.inference_mode()
     def _pass(self, text: Sequence[int]) -> torch.Tensor:
-        """A pass over the last token of a text, or over all of it where no state is carried on."""
+        """Run a pass over the last token of a text, or over all of it where there is no state."""
         self._pending = text[-1]
         inputs = own_inputs(self._model, torch.tensor([text], device=self.device), self._state)
         output = self._model(**inputs, return_dict=True)

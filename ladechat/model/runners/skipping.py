@@ -1,8 +1,8 @@
-"""Passes of a model with some of its layers skipped, which draft for it (Zhang et al. 2023, arXiv 2309.08168).
+"""Drafting passes of a model with some of its layers skipped (Zhang et al. 2023, arXiv 2309.08168).
 
-Whole decoder layers are skipped. The paper skips attention and MLP each by itself. But how a layer adds the two up
-(norms before or after, one behind the other or side by side, scaled) differs from architecture to architecture, while a
-layer that is called as it is, or not at all, does the same in all of them, and nothing needs to be patched.
+Whole decoder layers are skipped. The paper skips attention and MLP separately. But how a layer combines the two (norms
+before or after, sequential or parallel, scaled) differs between architectures, while calling a layer or not works the
+same in all of them, and nothing needs to be patched.
 """
 
 import math
@@ -25,18 +25,18 @@ def draft(
     mask: Masks,
     positions: torch.Tensor,
 ) -> list[Drafted]:
-    """A chain of the likeliest tokens behind the cached ones, as `LayerSkippingModel.draft` describes it.
+    """Return a chain of argmax tokens after the cached ones, as described in `LayerSkippingModel.draft`.
 
-    Keys and values of the drafts stand behind the cached tokens while it runs, those of skipped layers excepted, which
-    nobody reads. Then they are forgotten: the verifying pass writes its own to the same places.
+    While it runs, keys and values of the drafts are stored after the cached tokens, except in skipped layers, where
+    they are not read. Then they are dropped: the verifying pass writes its own to the same places.
 
     Args:
         loop: the model.
-        cache: with room for all of the chain.
+        cache: the KV cache, with room for the whole chain.
         token: the last token of the text.
-        skipped: the layers left out.
+        skipped: indices of the skipped layers.
         threshold: a draft with a lower probability is the last one.
-        mask: (1, 1, most, cached + most) of a chain, or one of each kind of layer.
+        mask: (1, 1, most, cached + most) of a chain, or one for each kind of layer.
         positions: (1, most) in the text.
     """
     used = [layer for layer in range(loop.depth) if layer not in skipped]
@@ -63,7 +63,7 @@ def draft(
 
 
 def mask_row(mask: Masks, row: int, rows: int) -> Masks:
-    """Of a causal mask (1, 1, rows, cached + rows), what one row sees of the places up to its own."""
+    """Return one row of a causal mask (1, 1, rows, cached + rows), up to the row's own place."""
     if isinstance(mask, dict):
         return {kind: one[..., row : row + 1, : one.shape[-1] - rows + row + 1] for kind, one in mask.items()}
     return mask[..., row : row + 1, : mask.shape[-1] - rows + row + 1]

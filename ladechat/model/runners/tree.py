@@ -1,4 +1,4 @@
-"""Runs an unmodified transformers model over the slots of a step."""
+"""The runner of an unmodified transformers model over trees of slots."""
 
 import inspect
 from collections.abc import Iterator, Sequence, Set
@@ -28,7 +28,7 @@ from ladechat.model.runners.slots import Slots
 
 PREFILL_CHUNK = 512
 SMALL_CHUNK = 64
-"""How many tokens of a prompt go through the model at once when memory is short."""
+"""Prompt tokens per pass once memory has run out."""
 
 
 class TreeRunner:
@@ -37,15 +37,15 @@ class TreeRunner:
     Args:
         model: in evaluation mode, on its device.
         context_length: the number of positions it may use.
-        chunk: how many tokens of a prompt go through the model at once.
-        layers: what the model caches, where that is known; None: a pass finds it out.
+        chunk: prompt tokens per pass.
+        layers: the shapes that the model caches, where known; None: a pass determines them.
 
     Attributes:
-        layer_shapes: what the model caches of a token, layer by layer.
+        layer_shapes: the shapes that the model caches per token, by layer.
         capabilities: any tree of slots; hidden states with `loop`.
-        loop: the model's layers one by one, where that was checked; to be assigned before the first pass.
-        graphs: recorded passes of the model; may be assigned between two passes. Trees that they have no pass for
-            go through the model itself.
+        loop: the model's layers one by one, where its logits were checked; to be assigned before the first pass.
+        graphs: recorded passes of the model; may be assigned between two passes. Trees without a recorded pass run
+            the model itself.
 
     Raises:
         UnsupportedModel: the model is an encoder-decoder.
@@ -92,7 +92,7 @@ class TreeRunner:
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The model's device."""
         return self._device
 
     @property
@@ -110,12 +110,12 @@ class TreeRunner:
 
     @property
     def cache(self) -> SlabCache:
-        """Keys and values."""
+        """The KV cache."""
         return self._cache
 
     @property
     def windows(self) -> dict[str, int | None]:
-        """Each kind of layer, with how many positions it looks back; None means all."""
+        """For each kind of layer its sliding window in positions; None: full attention."""
         return self._window_of
 
     @property
@@ -136,18 +136,18 @@ class TreeRunner:
         if self._rope and not common == len(wanted) == len(self._tokens):
             self._reset_angles()
         self._truncate(common)
-        self._cache.reserve(len(wanted) - common)  # once: growing holds the old slabs and the new ones together
-        if self.graphs is not None:  # they read all places, and what an overflow left there must not spoil this answer
+        self._cache.reserve(len(wanted) - common)  # once: growing needs the old slabs and the new ones at the same time
+        if self.graphs is not None:  # graphs read all places, and NaN left by an overflow must not spoil this answer
             self._cache.wipe()
         while len(self._tokens) < len(wanted):
             self._read(wanted[len(self._tokens) :][: self._chunk], len(tokens))
             yield len(self._tokens)
 
     def cached_prefix(self, tokens: Sequence[int]) -> int:
-        """How many of the first of these tokens are cached as a model caches them that reads all of them at once.
+        """Return how many of the first of these tokens are cached with the values that reading all of them gives.
 
-        Where angles depend on the length of the text, tokens of a shorter text with other angles do not count; but a
-        text that is just being continued goes on with the ones it has.
+        Where angles depend on the length of the text, tokens of a shorter text with other angles do not count, unless
+        this text only continues the cached one by one token.
         """
         known = self._tokens
         if self._rope:
@@ -166,7 +166,7 @@ class TreeRunner:
         """See `Runner.forward`.
 
         Raises:
-            ValueError: a slot lies beyond the context, or where the rotary angles are others.
+            ValueError: a slot's position is beyond the context, or where the rotary angles change.
         """
         slots = self._checked(tree)
         if self._rope and self._rope.recomputes:
@@ -178,7 +178,7 @@ class TreeRunner:
         """See `Runner.forward_hidden`.
 
         Raises:
-            ValueError: as `forward`; it has no `loop`; or maps that do not fit its layers or the length of its states.
+            ValueError: as `forward`; it has no `loop`; or the maps do not fit its layers or the size of its states.
         """
         if self.loop is None:
             raise ValueError(self.capabilities.logits_only)
@@ -211,11 +211,11 @@ class TreeRunner:
             raise ValueError(self.capabilities.logits_only)
         chain = self._checked(SlotTree.chain([token] * most))
         self._cache.reserve(most)
-        self._pending = None  # its keys would be overwritten
+        self._pending = None  # its keys are overwritten
         mask = self._attention_mask(chain)
         positions = torch.from_numpy(chain.positions + len(self._tokens))[None].to(self._device)
         drafted = skipping.draft(self.loop, self._cache, token, skipped, threshold, mask, positions)
-        if self.graphs is not None:  # a later graph reads these places, and drafts may have overflowed
+        if self.graphs is not None:  # a later graph reads these places, where overflowing drafts may have left NaN
             self._cache.wipe(most)
         return drafted
 
@@ -241,25 +241,25 @@ class TreeRunner:
             self.graphs.record_next()
 
     def set_aside(self, tokens: Sequence[int]) -> None:
-        """Have `take_back` bring back the cached text, although this prompt is read next, with an answer to it.
+        """Let `take_back` restore the cached text later, although this prompt, with an answer, is read next.
 
-        Called again before that, for further prompts, it is still the text of the first call that comes back. One with
-        angles that depend on its length does not: it is read again.
+        Called again for further prompts before `take_back`, the text of the first call is the one restored. A text with
+        angles that depend on its length is not restored, but read again.
         """
         if self._rope is None:
             self._aside = self._aside or Aside(self._tokens)
             self._aside.copy(self._cache, min(self.cached_prefix(tokens), len(tokens) - 1))
 
     def take_back(self) -> None:
-        """Cache the text again that was set aside, bit for bit; nothing changes where none was."""
+        """Restore the cached text that was set aside, bit for bit; do nothing where none was."""
         if self._aside is not None:
             self._aside.bring_back(self._cache)
             self._tokens, self._aside, self._pending = self._aside.tokens, None, None
 
     def save_memory(self) -> None:
-        """Give back the cache after the memory was used up, and read prompts in smaller chunks from now on.
+        """Free the cache after the memory was used up, and read prompts in smaller chunks from now on.
 
-        The next prompt is read anew. It may be called after any pass that failed, whatever state that left.
+        The next prompt is read from its beginning. May be called after any failed pass, in whatever state it left.
         """
         self._truncate(0)
         self._aside = None
@@ -269,7 +269,7 @@ class TreeRunner:
         release_memory(self._device)
 
     def _checked(self, tree: SlotTree) -> Slots:
-        """The slots of a tree that a pass may have."""
+        """Return the slots of a tree, if a pass may include their positions."""
         slots = Slots.of_tree(tree)
         last = len(self._tokens) + int(slots.positions.max())
         if last >= self.context_length:
@@ -282,13 +282,13 @@ class TreeRunner:
         """Append the next tokens of a prompt of `length` tokens to the cache."""
         slots = Slots.causal(tokens)
         if self._rope and self._rope.angles(len(self._tokens) + len(tokens)) != self._rope.angles(length):
-            # A slot at the end of the text, seen by none of the others, gives the pass the angles of the whole.
+            # A filler slot at the text's last position gives the pass the angles of the whole text.
             slots = slots.with_fillers(tokens[-1:], [length - 1 - len(self._tokens)])
         self._model_pass(slots, **self._prefill_options)
         self.commit(range(len(tokens)))
 
     def _recompute(self, length: int) -> None:
-        """As the model's own generation does it, when a text of `length` tokens has just outgrown the boundary."""
+        """Recompute the text, as the model's own generation does, if `length` tokens have just crossed the boundary."""
         if self._rope is not None and 0 in self._angles and self._rope.angles(length) != 0:
             tokens = list(self._tokens)
             self._truncate(0)
@@ -302,7 +302,7 @@ class TreeRunner:
 
     @torch.inference_mode()
     def _reset_angles(self) -> None:
-        """Bring back the usual angles: a model with dynamic ones keeps those of the longest text until a short one."""
+        """Restore the usual angles: with dynamic ones, a model reuses those of the longest text until a short one."""
         zero = torch.zeros((1, 1), dtype=torch.long, device=self._device)
         self._model(input_ids=zero, position_ids=zero, use_cache=False)
 
@@ -331,7 +331,7 @@ class TreeRunner:
         return logits
 
     def _attention_mask(self, slots: Slots) -> torch.Tensor | dict[str, torch.Tensor]:
-        """The (1, 1, T, L + T) mask over L cached tokens and T slots; for hybrid models, one of each kind of layer."""
+        """Return the (1, 1, T, L + T) mask over L cached tokens and T slots; in hybrid models, one per layer kind."""
         cached = len(self._tokens)
         if len(slots) == 1 and not self._slides:
             return self._as_attention_mask(self._all_visible(cached + 1))
@@ -348,7 +348,7 @@ class TreeRunner:
         return masks if len(masks) > 1 else next(iter(masks.values()))
 
     def _all_visible(self, places: int) -> NDArray[np.bool_]:
-        """The mask of one slot that sees all places: a view of a larger one, which is kept."""
+        """Return the mask of one slot that sees all places: a view of a larger one, which is cached."""
         if self._all_seen.size < places:
             self._all_seen = np.ones((1, 1, 1, 2 * places), np.bool_)
         return self._all_seen[..., :places]

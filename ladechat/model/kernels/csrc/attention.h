@@ -11,7 +11,7 @@
 
 namespace ladechat {
 
-// Two vectors whose groups of 2 · half lanes become groups of half lanes of one, with the same sums.
+// Folds two vectors into one: each group of 2 · half lanes becomes a group of half lanes with the same sum.
 template <int half, int... lane>
 inline Floats halved(const Floats& one, const Floats& other, std::integer_sequence<int, lane...>) {
 #ifdef __clang__
@@ -23,7 +23,7 @@ inline Floats halved(const Floats& one, const Floats& other, std::integer_sequen
 #endif
 }
 
-// The sums over the lanes of as many vectors as there are lanes, one a lane.
+// Sums the lanes of LANES vectors, into one vector with a sum per lane.
 template <int count = LANES>
 inline Floats totals(Floats* vectors) {
     if constexpr (count == 1) {
@@ -35,7 +35,7 @@ inline Floats totals(Floats* vectors) {
     }
 }
 
-// The products of a query with LANES keys; behind the last key, which is the `count`th, with that one again.
+// The products of a query with LANES keys; after the last key, which is the `count`th, that one is repeated.
 inline Floats scores_of(const float* query, const float* keys, int64_t stride, int64_t count, int64_t dim) {
     const float* key[LANES];
     for (int64_t i = 0; i < LANES; ++i) key[i] = keys + std::min(i, count - 1) * stride;
@@ -51,10 +51,10 @@ inline Floats scores_of(const float* query, const float* keys, int64_t stride, i
     return totals(sums);
 }
 
-// e^x for x ≤ 0, to the last bit or two: 2^n · e^r, with the whole n that leaves |r| ≤ ln 2 / 2, and e^r by Taylor.
+// e^x for x ≤ 0, to the last bit or two: 2^n · e^r, with the integer n such that |r| ≤ ln 2 / 2, and e^r by Taylor.
 inline Floats exponential(Floats x) {
     x = x < -87.0f ? Floats{} - 87.0f : x;
-    const float rounding = 12582912.0f;  // 1.5 · 2^23: what is added to it loses its fraction
+    const float rounding = 12582912.0f;  // 1.5 · 2^23: adding a number to it rounds away the fraction
     const Floats n = (x * 1.44269504f + rounding) - rounding;
     const Floats r = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts
     Floats sum = Floats{} + 1.0f / 5040;
@@ -62,7 +62,7 @@ inline Floats exponential(Floats x) {
     return sum * (Floats)((__builtin_convertvector(n, Ints) + 127) << 23);
 }
 
-// Scores to weights whose sum is 1, in place; `length` is a multiple of `LANES`.
+// Softmax in place: scores to weights whose sum is 1; `length` is a multiple of `LANES`.
 inline void softmax(float* scores, int64_t length) {
     Floats highest = Floats{} + NEVER, sum{};
     for (int64_t j = 0; j < length; j += LANES) {
@@ -81,13 +81,13 @@ inline void softmax(float* scores, int64_t length) {
     for (int64_t j = 0; j < length; j += LANES) store(scores + j, load(scores + j) / total);
 }
 
-// Keys or values of all heads: token by token, as they lie in the cache.
+// Keys or values of all heads: token by token, in the layout of the cache.
 struct Rows {
     const float* data;
-    int64_t head, token, dim;  // strides, in numbers, and how many belong together
+    int64_t head, token, dim;  // strides, in numbers, and the size of a head
 };
 
-// What a pass asks of its cache, and where the results go: (T, heads, value_dim).
+// The inputs of attention, and its output: (T, heads, value_dim).
 struct Attention {
     const float* queries;
     int64_t query_head, query_slot;  // strides

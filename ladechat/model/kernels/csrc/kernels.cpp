@@ -1,7 +1,7 @@
-// What a model in float32 spends its time with on a CPU: linear layers, attention of a few slots, norms.
+// The kernels in which a float32 model spends its time on a CPU: linear layers, attention of a few slots, norms.
 //
-// The usual libraries are made for many rows. Here weights lie in the order in which they are read, in 16 bits where
-// that is exact, and all sums are of 32 bits. `ladechat.model.kernels.library` calls these functions with tensors whose
+// The usual libraries are made for many rows. Ours store weights in the order in which they are read, in 16 bits where
+// that is exact, and all sums are in 32 bits. `ladechat.model.kernels.library` calls these functions with tensors whose
 // types and shapes it has checked.
 
 #include <array>

@@ -1,4 +1,4 @@
-// Products of rows with a matrix whose columns lie in blocks. A row is summed in the same order however many there are.
+// Products of rows with a matrix stored in blocks of columns. The order of a row's sum does not depend on other rows.
 
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace ladechat {
 
-constexpr int64_t AHEAD = 128;        // rows of weights to prefetch: further than processors do by themselves
+constexpr int64_t AHEAD = 128;        // rows of weights to prefetch: more than processors do by themselves
 constexpr int64_t GROUP = 96;         // rows of x that stay in the second-level cache while all weights pass
-constexpr int64_t WORTH_SHARING = 1 << 18;  // multiplications that take longer than sharing them
+constexpr int64_t WORTH_SHARING = 1 << 18;  // multiplications from which on sharing among threads pays
 
 // Adds `rows` rows of x times parts · LANES columns of weights to rows of y, or writes them there.
 template <int rows, int parts, typename Weight>

@@ -1,6 +1,6 @@
 // Threads that share the chunks of a task.
 //
-// A pass has hundreds of tasks of some microseconds. Whoever is free takes the next chunk, and a thread that the system
+// A pass has hundreds of tasks of some microseconds. Any free thread takes the next chunk, and a thread that the system
 // has not woken yet, or has taken off its core, is not waited for unless it is in the middle of a chunk.
 
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace ladechat {
 
-constexpr int SPINS = 20000;  // some 0.2 ms: longer than what Python does between two tasks of a pass
+constexpr int SPINS = 20000;  // about 0.2 ms: longer than Python's work between two tasks of a pass
 constexpr int PATIENCE = 2000;
 constexpr uint32_t CLOSED = 0xffffffff;
 
@@ -26,7 +26,7 @@ inline void pause() {
 
 class Pool {
    public:
-    // Calls task(0) … task(count - 1) on up to so many threads, this one included, and returns when all are done.
+    // Calls task(0) … task(count - 1) on up to so many threads, including this one, and returns when all are done.
     template <typename Task>
     void run(int64_t count, int threads, const Task& task) {
         std::unique_lock<std::mutex> lock(mutex_, std::defer_lock);

@@ -1,4 +1,4 @@
-// Numbers as many at a time as a register holds, and weights of 16 bits as numbers of 32.
+// Vector registers: as many numbers at a time as one holds, and conversion of 16-bit weights to 32 bits.
 
 #pragma once
 
@@ -23,7 +23,7 @@ constexpr int LANES = 8, ROWS = 6;
 constexpr int LANES = 4, ROWS = 6;
 #endif
 constexpr int COLUMNS = 32;  // of a block of packed weights; `ladechat.model.kernels.library.COLUMNS`
-constexpr int LINE = 64;     // bytes that a processor reads together
+constexpr int LINE = 64;     // bytes of a cache line
 constexpr int TOKENS = 16;   // whose values stay in the cache while all heads and slots read them
 constexpr float NEVER = -std::numeric_limits<float>::infinity();
 
@@ -58,14 +58,14 @@ inline Floats load(const Half* from) {
 #elif defined(__aarch64__)
     return (Floats)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&from->bits)));
 #else
-    // Exponent and fraction where float32 has them; the product puts the exponent's offset right, subnormals too.
+    // Moves exponent and fraction to float32's places; the product corrects the exponent's bias, also for subnormals.
     const Ints bits = __builtin_convertvector(load_as<Shorts>(from), Ints);
     const Floats size = (Floats)((bits & 0x7fff) << 13) * 0x1p112f;
     return (Floats)((Ints)size | ((bits & 0x8000) << 16));
 #endif
 }
 
-// Brings numbers close that are read soon. They need not be there: behind the last of an array nothing happens.
+// Prefetches numbers that are read soon. An address after the end of an array has no effect.
 template <int count, typename Number>
 inline void fetch(const Number* from) {
 #pragma GCC unroll 8
