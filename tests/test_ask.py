@@ -242,7 +242,7 @@ def test_an_engine_that_cannot_be_run_and_an_answer_that_cannot_be_written_are_t
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("ladechat.ask.LiveEngine", lambda _: FakeEngine())
-    monkeypatch.setattr("ladechat.ask._forget_output", lambda: None)
+    monkeypatch.setattr("ladechat.ask.forget_output", lambda: None)
     with monkeypatch.context() as patched:
         patched.setattr(FakeEngine, "start", fails)
         assert run(EngineOptions(), [Message(role="user", content="Hello?")], None, as_json=True) == 1
