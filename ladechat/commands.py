@@ -65,14 +65,9 @@ NAMES_OF_KEYS = {
 SHORT = {
     "new": "Begin a new conversation; keep this one.",
     "conversations": "Find, open, rename or delete a conversation.",
-    "temperature": "0 takes the likeliest token; above, drawn.",
     "edit": "Edit the last question; sending replaces it.",
-    "top_p": "Draw from tokens of this probability together.",
-    "min_p": "Least probability of a token, by the highest.",
-    "repetition_penalty": "Above 1, words come again less often.",
-    "seed": "The same seed, the same answers.",
 }
-"""Short texts of commands whose others are those of keys and settings, by the names of both."""
+"""Short texts of commands whose others are those of keys, by the names of both."""
 
 
 NUMBERS = ("window", "n-gram", "guesses")
@@ -87,7 +82,7 @@ def _of_keys() -> Iterator[SlashCommand]:
 
 def _of_drawing() -> Iterator[SlashCommand]:
     for name in DRAWING:
-        yield SlashCommand(name.replace("_", "-"), SETTINGS[name].help, "set", "NUMBER", name, SHORT.get(name, ""))
+        yield SlashCommand(name.replace("_", "-"), SETTINGS[name].help, "set", "NUMBER", name, SETTINGS[name].short)
 
 
 COMMANDS = (

@@ -11,13 +11,12 @@ from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-import msgspec
 import typer
 
 from ladechat import catalog
 from ladechat.installing import command_for_extra
-from ladechat.preferences import Preferences, SettingsFile
-from ladechat.protocol import PENALTY_RANGE, TEMPERATURE_RANGE, Parameter, Settings, Value
+from ladechat.preferences import DRAWING, SETTINGS, Preferences, Setting, SettingsFile
+from ladechat.protocol import Parameter, Settings, Value
 from ladechat.refusing import check_count, fail, in_short, joined_with
 from ladechat.session.launcher import EngineOptions
 from ladechat.terminal import say
@@ -82,17 +81,20 @@ AUTOMATIC = catalog.DECODERS["auto"]
 """The decoder that chooses by itself how much to draft; `AUTOMATIC.by_hand` is the one that does not."""
 
 
-DRAWING: dict[str, Any] = {
-    "temperature": Annotated[
-        float, typer.Option("--temperature", "-T", help="0: the token with the largest logit; else a draw.")
-    ],
-    "top_k": Annotated[int, typer.Option(help="Draw from the k most probable tokens only; 0: from all.")],
-    "top_p": Annotated[float, typer.Option("--top-p", "-P", help="Draw from tokens of this probability together.")],
-    "min_p": Annotated[float, typer.Option(help="Draw from tokens with this part of the highest probability.")],
-    "repetition_penalty": Annotated[float, typer.Option(help="Above 1, words of the text come again less often.")],
-    "seed": Annotated[int | None, typer.Option(help="Where random numbers begin: the same seed, the same answers.")],
-}
-"""How tokens are drawn: a field of `Settings` each."""
+def option_of(name: str) -> str:
+    """Return the option of a parameter or field: --pool-prompt of pool_prompt."""
+    return "--" + name.replace("_", "-")
+
+
+def _sampling_option(setting: Setting) -> Any:
+    short = (setting.option,) if setting.option else ()
+    kind = next(kind for kind in (setting.kind, *get_args(setting.kind)) if hasattr(kind, "__metadata__")).__origin__
+    optional = kind if setting.default is not None else kind | None
+    return Annotated[optional, typer.Option(option_of(setting.name), *short, help=setting.help)]
+
+
+SAMPLING = {name: _sampling_option(SETTINGS[name]) for name in DRAWING}
+"""How tokens are sampled: a field of `Settings` each."""
 
 CHOICE: dict[str, Any] = {
     "decoder": Annotated[
@@ -138,14 +140,9 @@ def _values(parameter: Parameter) -> str:
     return f"{parameter.least} to {parameter.most}, default: {parameter.default}"
 
 
-def option_of(name: str) -> str:
-    """The option of a parameter or field: --pool-prompt of pool_prompt."""
-    return "--" + name.replace("_", "-")
-
-
 def _parameter_options() -> Iterator[tuple[str, Any]]:
     """An option for each parameter of the catalog. A label of one capital letter is its short form, unless taken."""
-    taken = {spelling for each in (ENGINE, CHOICE, DRAWING) for kind in each.values() for spelling in _spellings(kind)}
+    taken = {spelling for each in (ENGINE, CHOICE, SAMPLING) for kind in each.values() for spelling in _spellings(kind)}
     for name, parameter in catalog.parameters().items():
         short = f"-{parameter.label}" if len(parameter.label) == 1 and parameter.label.isupper() else None
         if short is None or short in taken:
@@ -173,7 +170,7 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
         command: what takes them.
         of_any_decoder: whether it takes parameters of other decoders than the chosen one too.
     """
-    kinds = {**ENGINE, **CHOICE, **PARAMETERS, **DRAWING}
+    kinds = {**ENGINE, **CHOICE, **PARAMETERS, **SAMPLING}
     defaults: dict[str, Any] = {name: getattr(EngineOptions(), name) for name in ENGINE}
     defaults |= {name: getattr(Settings(), name) for name in DRAWING}
     shared = [
@@ -289,24 +286,12 @@ def check_parameters(decoder: str, parameters: Mapping[str, Value], option: str 
             fail(f"{declared[0].label} {problems[0]}; set it with {option or option_of(name)}.")
 
 
-def checked(decoder: str, parameters: Mapping[str, Value], drawing: Mapping[str, Any]) -> Settings:
-    """The settings; if something is wrong with them, the program ends with a sentence that says what."""
-    for name, option, value, (least, most) in (
-        ("The temperature", "--temperature", drawing["temperature"], TEMPERATURE_RANGE),
-        ("The penalty", "--repetition-penalty", drawing["repetition_penalty"], PENALTY_RANGE),
-    ):
-        if not least <= value <= most:
-            fail(f"{name} has to be from {least:g} to {most:g}, not {value:g}; set it with {option}.")
-    if not 0 < drawing["top_p"] <= 1:
-        fail(f"Top-p has to be above 0 and at most 1, not {drawing['top_p']:g}; set it with --top-p.")
-    if not 0 <= drawing["min_p"] < 1:
-        fail(f"Min-p has to be at least 0 and below 1, not {drawing['min_p']:g}; set it with --min-p.")
-    check_count("--top-k", drawing["top_k"], 0)
-    try:
-        return msgspec.convert({"decoder": decoder, "parameters": parameters, **drawing}, Settings)
-    except msgspec.ValidationError:
-        seed = in_short(drawing["seed"])
-        fail(f"The seed has to be a number from 0 to 2⁵³ − 1, not {seed}; set it with --seed.")
+def checked(decoder: str, parameters: Mapping[str, Value], sampling: Mapping[str, Any]) -> Settings:
+    """Return the settings; if something is wrong with them, the program ends with a sentence that says what."""
+    for name, value in sampling.items():
+        if (problem := SETTINGS[name].problem(value)) is not None:
+            fail(f"{problem.removesuffix('.')}; set it with {option_of(name)}.")
+    return Settings(decoder=decoder, parameters=dict(parameters), **sampling)
 
 
 def check_tensor_parallel(gpus: int, quantize: str | None) -> None:

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, field
 from platformdirs import user_config_path
 
 from ladechat import catalog
 from ladechat.files import read_file, replace_file
-from ladechat.protocol import PENALTY_RANGE, TEMPERATURE_RANGE, Value
-from ladechat.protocol.values import MinP, Penalty, Positive, Seed, Temperature, Text, TopK, TopP
+from ladechat.protocol import SamplingSettings, Value
+from ladechat.protocol.values import Positive, Text
 from ladechat.toml_text import NotToml, edited, line_of, parsed
 
 NAME = "settings.toml"
@@ -23,7 +23,7 @@ NEW_FILE = "# The settings of ladechat: docs/settings.md explains them all.\n"
 PRIVATE = 0o600
 
 
-class Preferences(Struct, frozen=True, kw_only=True):
+class Preferences(SamplingSettings, frozen=True, kw_only=True):
     """The settings that a file can have. Each says what it is, and what it may be."""
 
     theme: Annotated[
@@ -52,7 +52,7 @@ class Preferences(Struct, frozen=True, kw_only=True):
     parameters: Annotated[
         dict[str, Value],
         Meta(description="Of decoders, by their names: a table of its own.", extra={"wants": "a table"}),
-    ] = {}
+    ] = field(default_factory=dict)
     system: Annotated[
         Text,
         Meta(description="The system prompt: how the model should behave.", extra={"wants": "a text in quotes"}),
@@ -61,58 +61,28 @@ class Preferences(Struct, frozen=True, kw_only=True):
         Positive | None,
         Meta(description="The longest answer, in tokens.", extra={"wants": "a whole number of at least 1"}),
     ] = None
-    temperature: Annotated[
-        Temperature,
-        Meta(
-            description="0 takes the likeliest token; above it tokens are drawn.",
-            extra={"wants": f"a number from {TEMPERATURE_RANGE[0]:g} to {TEMPERATURE_RANGE[1]:g}"},
-        ),
-    ] = 0.0
-    top_k: Annotated[
-        TopK,
-        Meta(
-            description="Draw from the k likeliest tokens; 0: from all.",
-            extra={"wants": "a whole number, 0 or more"},
-        ),
-    ] = 0
-    top_p: Annotated[
-        TopP,
-        Meta(
-            description="Draw from the likeliest tokens that have this probability together.",
-            extra={"wants": "a number above 0 and at most 1"},
-        ),
-    ] = 1.0
-    min_p: Annotated[
-        MinP,
-        Meta(
-            description="Draw from tokens with at least this part of the highest probability.",
-            extra={"wants": "a number from 0 up to, but not, 1"},
-        ),
-    ] = 0.0
-    repetition_penalty: Annotated[
-        Penalty,
-        Meta(
-            description="Above 1, words of the text come again less often.",
-            extra={"wants": f"a number from {PENALTY_RANGE[0]:g} to {PENALTY_RANGE[1]:g}"},
-        ),
-    ] = 1.0
-    seed: Annotated[
-        Seed | None,
-        Meta(
-            description="Where random numbers begin: the same seed, the same answers.",
-            extra={"wants": "a whole number, 0 or more"},
-        ),
-    ] = None
 
 
 class Setting(NamedTuple):
-    """A row of the table: its key, what it is, what it may be, and the value that it has where nothing is said."""
+    """A row of the table.
+
+    Attributes:
+        name: its key in the file.
+        kind: its type.
+        help: what it is, in a sentence.
+        wants: what it may be.
+        default: the value that it has where nothing is said.
+        short: its help in a few words; "" where there are none.
+        option: its short form on the command line, if it has one.
+    """
 
     name: str
     kind: Any
     help: str
     wants: str
     default: Any
+    short: str
+    option: str
 
     def problem(self, value: Any) -> str | None:
         """Why it cannot have this value, as a sentence; None if it can."""
@@ -126,15 +96,17 @@ class Setting(NamedTuple):
 def _settings() -> Iterator[Setting]:
     hints = get_type_hints(Preferences, include_extras=True)
     defaults = Preferences()
-    for name in Preferences.__struct_fields__:
-        meta = hints[name].__metadata__[-1]
-        yield Setting(name, hints[name], meta.description, meta.extra["wants"], getattr(defaults, name))
+    for name in sorted(hints, key=lambda name: name in DRAWING):  # those of the file's own first
+        described = next(kind for kind in (hints[name], *get_args(hints[name])) if hasattr(kind, "__metadata__"))
+        meta = described.__metadata__[-1]
+        more = {"short": "", "option": "", **meta.extra}
+        yield Setting(name, hints[name], meta.description, default=getattr(defaults, name), **more)
 
 
+DRAWING = SamplingSettings.__struct_fields__
+"""How tokens are sampled."""
 SETTINGS = {setting.name: setting for setting in _settings()}
 """All of them, by their names."""
-DRAWING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "seed")
-"""How tokens are drawn: each a field of the protocol's `Settings` too."""
 
 
 class SettingsRefused(Exception):

@@ -70,7 +70,8 @@ def tracked_text() -> list[Path]:
 # --- the protocol -----------------------------------------------------------------------------------------------------
 
 PROTOCOL_PAGE = sections((ROOT / "docs" / "protocol.md").read_text(encoding="utf-8"))
-RECORDS = protocol.Record.__subclasses__()
+RECORDS: list[type[protocol.Record]] = [*protocol.Record.__subclasses__(), protocol.Settings]
+RECORDS.remove(protocol.SamplingSettings)  # the base of settings
 
 
 def spaced(name: str) -> str:

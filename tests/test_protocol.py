@@ -65,6 +65,8 @@ def values(kind: inspect.Type) -> st.SearchStrategy[Any]:
             return st.one_of(*(values(each) for each in kinds))
         case inspect.StructType(cls=cls, fields=fields):
             return st.builds(cls, **{field.name: values(field.type) for field in fields}).map(fitting)
+    if isinstance(kind, inspect.Metadata):
+        return values(kind.type)
     raise AssertionError(f"The protocol has a type that this test does not know: {kind}")
 
 

@@ -9,8 +9,9 @@ A reader skips kinds and keys that it does not know, and is strict about the typ
 """
 
 import signal
-from typing import Literal
+from typing import Any, Literal, get_type_hints
 
+import msgspec
 from msgspec import Struct
 
 from ladechat.protocol.values import (
@@ -23,26 +24,22 @@ from ladechat.protocol.values import (
     LensView,
     Memory,
     Message,
-    MinP,
     Number,
     PassCost,
-    Penalty,
     Piece,
     PoolView,
     Positive,
     Ratio,
     SamplingDefaults,
+    SamplingSettings,
     Seconds,
     Seed,
     Settings,
     Share,
     StepsBefore,
     StepsPerSecond,
-    Temperature,
     Text,
     Timing,
-    TopK,
-    TopP,
     Value,
     WindowView,
 )
@@ -91,7 +88,16 @@ class Generate(Command, frozen=True, tag="generate"):
     decoder: str | None = None
 
 
-class Configure(Command, frozen=True, tag="configure"):
+SamplingChange: Any = msgspec.defstruct(
+    "SamplingChange",
+    [(name, kind | None, None) for name, kind in get_type_hints(SamplingSettings, include_extras=True).items()],
+    frozen=True,
+    kw_only=True,
+)
+"""The sampling settings, each of which may be None."""
+
+
+class Configure(Command, SamplingChange, frozen=True, tag="configure"):  # type: ignore[misc]  # a class made here
     """Change the settings that have a value, between two steps, also during an answer.
 
     `None` leaves a setting as it is; so does `parameters` for each parameter that it does not contain.
@@ -99,12 +105,6 @@ class Configure(Command, frozen=True, tag="configure"):
 
     decoder: str | None = None
     parameters: dict[str, Value] | None = None
-    temperature: Temperature | None = None
-    top_k: TopK | None = None
-    top_p: TopP | None = None
-    min_p: MinP | None = None
-    repetition_penalty: Penalty | None = None
-    seed: Seed | None = None
 
 
 class Stop(Command, frozen=True, tag="stop"):

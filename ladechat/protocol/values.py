@@ -1,6 +1,6 @@
 """The values inside messages: settings, decoders, the details of a step, the engine's memory use."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -18,9 +18,6 @@ MOST_TEXT = 2_000_000
 MOST_PIECE = 100_000
 """Characters of the text of one token. It is drawn in a single line."""
 
-TEMPERATURE_RANGE = (0.0, 5.0)
-PENALTY_RANGE = (0.1, 10.0)
-
 Number = Annotated[int, Meta(ge=-MOST, le=MOST)]
 Count = Annotated[int, Meta(ge=0, le=MOST)]
 StepsBefore = Annotated[int, Meta(ge=0, le=MOST // 2)]
@@ -35,16 +32,93 @@ StepsPerSecond = Annotated[float, Meta(ge=0.0, le=1000.0)]
 Text = Annotated[str, Meta(max_length=MOST_TEXT)]
 Piece = Annotated[str, Meta(max_length=MOST_PIECE)]
 
-Temperature = Annotated[float, Meta(ge=TEMPERATURE_RANGE[0], le=TEMPERATURE_RANGE[1])]
-TopK = Count
-TopP = Annotated[float, Meta(gt=0.0, le=1.0)]
-MinP = Annotated[float, Meta(ge=0.0, lt=1.0)]
-Penalty = Annotated[float, Meta(ge=PENALTY_RANGE[0], le=PENALTY_RANGE[1])]
 Seed = Count
 
 
 class Record(Struct, frozen=True, kw_only=True):
     """A value inside a message."""
+
+
+def _setting(help: str, wants: str, short: str = "", option: str = "", **bounds: Any) -> Meta:
+    """Describe a sampling setting.
+
+    Args:
+        help: what it is, in a sentence.
+        wants: what it may be.
+        short: the sentence again where there is room for 48 characters only.
+        option: its short form on the command line.
+        bounds: of its values.
+    """
+    return Meta(description=help, extra={"wants": wants, "short": short or help, "option": option}, **bounds)
+
+
+class SamplingSettings(Record, frozen=True, kw_only=True):
+    """How tokens are sampled. A temperature of 0 is greedy: the token with the largest logit. `top_k` 0, `top_p` 1,
+    `min_p` 0, a penalty of 1 change nothing.
+
+    This is the one place that describes them: options of the command line, settings.toml, slash commands, the form of
+    settings, `Settings`, `Configure` and docs/settings.md follow. What one does stands in `ladechat.engine.sampling`.
+    """
+
+    temperature: Annotated[
+        float,
+        _setting(
+            "0 takes the likeliest token; above it tokens are drawn.",
+            "a number from 0 to 5",
+            "0 takes the likeliest token; above, drawn.",
+            "-T",
+            ge=0.0,
+            le=5.0,
+        ),
+    ] = 0.0
+    top_k: Annotated[
+        int,
+        _setting("Draw from the k likeliest tokens; 0: from all.", "a whole number, 0 or more", ge=0, le=MOST),
+    ] = 0
+    top_p: Annotated[
+        float,
+        _setting(
+            "Draw from the likeliest tokens that have this probability together.",
+            "a number above 0 and at most 1",
+            "Draw from tokens of this probability together.",
+            "-P",
+            gt=0.0,
+            le=1.0,
+        ),
+    ] = 1.0
+    min_p: Annotated[
+        float,
+        _setting(
+            "Draw from tokens with at least this part of the highest probability.",
+            "a number from 0 up to, but not, 1",
+            "Least probability of a token, by the highest.",
+            ge=0.0,
+            lt=1.0,
+        ),
+    ] = 0.0
+    repetition_penalty: Annotated[
+        float,
+        _setting(
+            "Above 1, words of the text come again less often.",
+            "a number from 0.1 to 10",
+            "Above 1, words come again less often.",
+            ge=0.1,
+            le=10.0,
+        ),
+    ] = 1.0
+    seed: (
+        Annotated[
+            int,
+            _setting(
+                "Where random numbers begin: the same seed, the same answers.",
+                "a whole number, 0 or more",
+                "The same seed, the same answers.",
+                ge=0,
+                le=MOST,
+            ),
+        ]
+        | None
+    ) = None
 
 
 Value = bool | Number
@@ -97,24 +171,15 @@ class DecoderInfo(Record, frozen=True):
     least_layers: Count = 0
 
 
-class Settings(Record, frozen=True):
+class Settings(SamplingSettings, frozen=True):
     """The decoder by name, its parameters by name, and the sampling settings.
 
     In events they have a value for each parameter of the decoder. In commands some may be missing, and then stay as
     they are or have their default.
-
-    A temperature of 0 is greedy: the token with the largest logit. `top_k` 0, `top_p` 1, `min_p` 0 and a penalty of 1
-    have no effect.
     """
 
     decoder: str = "auto"
     parameters: dict[str, Value] = {}
-    temperature: Temperature = 0.0
-    top_k: TopK = 0
-    top_p: TopP = 1.0
-    min_p: MinP = 0.0
-    repetition_penalty: Penalty = 1.0
-    seed: Seed | None = None
 
 
 class Exchange(Record, frozen=True):

@@ -13,6 +13,7 @@ from ladechat.protocol import (
     Memory,
     Ready,
     SamplingDefaults,
+    SamplingSettings,
     Settings,
     Step,
     TurnFinished,
@@ -225,17 +226,13 @@ def info_of(name: str, decoders: Mapping[str, DecoderInfo]) -> DecoderInfo:
 
 
 def describe_drawing(event: TurnStarted) -> str:
-    """How the tokens of an answer are drawn, and how many at most. What changes nothing is left out."""
-    drawing, seed = event.settings, event.seed if event.settings.temperature else None
-    numbers = (
-        ("top-k", drawing.top_k, 0),
-        ("top-p", drawing.top_p, 1.0),
-        ("min-p", drawing.min_p, 0.0),
-        ("repetition penalty", drawing.repetition_penalty, 1.0),
-        ("seed", seed, None),
-    )
-    changed = [f"{name} {value}" for name, value, usual in numbers if value != usual]
-    return ", ".join([f"temperature {drawing.temperature:g}", *changed, f"at most {event.max_new_tokens:,} tokens"])
+    """Return how the tokens of an answer are sampled, and how many at most. What changes nothing is left out."""
+    settings, usual = event.settings, SamplingSettings()
+    values = {name: getattr(settings, name) for name in usual.__struct_fields__}
+    values["seed"] = event.seed if settings.temperature else None
+    del values["temperature"]
+    changed = [f"{name.replace('_', '-')} {value}" for name, value in values.items() if value != getattr(usual, name)]
+    return ", ".join([f"temperature {settings.temperature:g}", *changed, f"at most {event.max_new_tokens:,} tokens"])
 
 
 def describe_settings(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> str:
