@@ -32,8 +32,8 @@ from rich.table import Table
 from benchmarks.ui_engine import end_of
 from benchmarks.ui_terminal import COLUMNS, ROWS, Terminal, frames
 from ladechat.bench.machine import describe
+from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Generate, Message, Settings, encode
-from ladechat.session.launcher import EngineOptions
 from ladechat.widgets.formatting import counted
 
 RESULTS = Path(__file__).with_name("results") / "ui.json"

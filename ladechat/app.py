@@ -19,6 +19,7 @@ from textual.screen import Screen
 from textual.widgets import Input, LoadingIndicator, TextArea
 
 from ladechat.clipboard import keep
+from ladechat.engine_options import EngineOptions
 from ladechat.garbage import collect_what_is_new, free_what_was_closed
 from ladechat.keys import APP_KEY_GROUPS
 from ladechat.lessons.progress import Progress, ProgressFile
@@ -41,7 +42,6 @@ from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_run import EngineRun
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.engines import WayBack
-from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import Measuring
 from ladechat.session.model_trial import NewEngine
@@ -255,7 +255,7 @@ def run_chat(
 def _engines_of(options: EngineOptions, model: str) -> NewEngine:
     """What makes the engines of a model. The files that were named are for the model that was named with them."""
     if model != options.model:
-        options = replace(options, model=model, pool=None, maps=())
+        options = replace(options, model=model, pool=None, maps=None)
 
     def new_engine(settings: Settings) -> EngineSource:
         return LiveEngine(replace(options, settings=settings).command())

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ladechat import protocol
+from ladechat.engine_options import EngineOptions
 from ladechat.palette import Palette
 from ladechat.protocol import (
     Event,
@@ -25,7 +26,6 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
-from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.race import PLAIN
 from ladechat.session.source import and_last_line

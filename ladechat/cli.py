@@ -35,15 +35,10 @@ from ladechat.checks import (
     text_of,
 )
 from ladechat.command_line import RECORD, Commands
+from ladechat.engine_options import Device, Dtype, EngineOptions, LayerSearch, Maps, Model, Quantize, found_anywhere
 from ladechat.export.commands import export
 from ladechat.learn import learn
 from ladechat.options import (
-    Device,
-    Dtype,
-    LayerSearch,
-    Maps,
-    Model,
-    Quantize,
     check_layer_search,
     check_length,
     check_parameters,
@@ -60,7 +55,6 @@ from ladechat.reopening import as_answered, is_given, latest
 from ladechat.replay import replay
 from ladechat.serve.commands import serve
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.launcher import EngineOptions, found_anywhere
 from ladechat.session.recording import Recorder, default_path
 from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, forget_output, forget_sizes_of_nothing, make_streams_safe
 from ladechat.train.commands import app as train_commands
@@ -213,10 +207,8 @@ def serve_engine(engine: EngineOptions) -> None:
     check_streams(STANDARD_INPUT, STANDARD_OUTPUT)
     from ladechat.engine.server import serve
 
-    pool = path_of(engine.pool) if engine.pool else None
-    maps = [path_of(file) for file in engine.maps]
-    where = (engine.model, engine.device, engine.dtype, engine.settings, pool)
-    raise typer.Exit(serve(*where, engine.tensor_parallel, engine.quantize, maps, engine.layer_search))
+    pool = str(path_of(engine.pool)) if engine.pool else None
+    raise typer.Exit(serve(replace(engine, pool=pool, maps=[str(path_of(file)) for file in engine.maps or ()])))
 
 
 @app.command()

@@ -9,16 +9,16 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
 from ladechat import catalog
+from ladechat.engine_options import QUANTIZATIONS, EngineOptions
 from ladechat.installing import command_for_extra
 from ladechat.preferences import DRAWING, SETTINGS, Preferences, Setting, SettingsFile
 from ladechat.protocol import Parameter, Settings, Value
 from ladechat.refusing import check_count, fail, in_short, joined_with
-from ladechat.session.launcher import EngineOptions
 from ladechat.terminal import say
 
 SETTINGS_FILE = "settings_file"
@@ -26,56 +26,8 @@ MOST_SEARCH_SECONDS = 86_400
 MOST_GPUS = 1024
 """Of those that share a model. No machine has as many."""
 
-Model = Annotated[
-    str, typer.Option("--model", "-m", help="A folder, a GGUF file, a hub id, or demo, the bundled model.")
-]
-Device = Annotated[str, typer.Option(help="cpu, cuda, mps …; auto takes a GPU if there is one.")]
-Dtype = Annotated[str, typer.Option(help="float32, bfloat16, float16; auto: what is fast there.")]
-
-Pool = Annotated[str | None, typer.Option(metavar="FILE", help="Keep the n-gram pool in a file, for the next session.")]
-
-Maps = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--maps",
-        metavar="FILE",
-        help="What was trained for the model: for hidden transfer, or for Medusa. Give it again for the other.",
-        show_default="beside the model, or in the data folder",
-    ),
-]
-
-LayerSearch = Annotated[
-    float,
-    typer.Option(
-        "--layer-search",
-        metavar="SECONDS",
-        help="Search so long for the layers that layer_skip does best to skip here, and keep them; 0: do not.",
-    ),
-]
-
-TensorParallel = Annotated[
-    int, typer.Option("--tensor-parallel", metavar="GPUS", help="Share a model too large for one GPU among several.")
-]
-
-QUANTIZATIONS = ("int8", "int4")
-Quantize = Annotated[
-    str | None,
-    typer.Option(
-        metavar="int8|int4", help="Quantise the weights: less memory, on a CPU slower; int4 needs a CUDA GPU."
-    ),
-]
-
-ENGINE: dict[str, Any] = {
-    "model": Model,
-    "device": Device,
-    "dtype": Dtype,
-    "quantize": Quantize,
-    "pool": Pool,
-    "maps": Maps,
-    "layer_search": LayerSearch,
-    "tensor_parallel": TensorParallel,
-}
-"""Which model, where and how it runs, and what it begins with: each a field of `EngineOptions`."""
+ENGINE = {name: kind for name, kind in get_type_hints(EngineOptions, include_extras=True).items() if name != "settings"}
+"""Which model, where and how it runs, and what it starts with: each a field of `EngineOptions`."""
 
 AUTOMATIC = catalog.DECODERS["auto"]
 """The decoder that chooses by itself how much to draft; `AUTOMATIC.by_hand` is the one that does not."""
@@ -195,7 +147,6 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
         if "context" not in taken:
             given.pop("context", None)
         engine = {name: given.pop(name) for name in ENGINE}
-        engine["maps"] = tuple(engine["maps"] or ())
         check_quantize(engine["quantize"])
         check_layer_search(engine["layer_search"])
         check_tensor_parallel(engine["tensor_parallel"], engine["quantize"])

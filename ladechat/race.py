@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from ladechat.checks import System, check_screen, check_streams, refuse_more_words, text_of
+from ladechat.engine_options import EngineOptions
 from ladechat.export.command import Refused, check_painting, check_target, run_race
 from ladechat.export.commands import size_of
 from ladechat.formats import OF_A_RACE, ending
@@ -21,7 +22,6 @@ from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.refusing import USAGE_ERROR, fail
 from ladechat.reopening import is_given
-from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
 from ladechat.session.race import PLAIN, Lane, conclusions, speedup

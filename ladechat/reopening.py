@@ -6,12 +6,12 @@ import msgspec
 import typer
 
 from ladechat import catalog
+from ladechat.engine_options import EngineOptions
 from ladechat.options import CHOICE, PARAMETERS
 from ladechat.preferences import Preferences
 from ladechat.refusing import fail
 from ladechat.session.conversation_file import Kept
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.launcher import EngineOptions
 
 
 def latest(store: ConversationStore | None) -> Kept:

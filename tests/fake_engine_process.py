@@ -10,8 +10,8 @@ import asyncio
 import sys
 
 from ladechat.cli import main
+from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Settings, decode_command, encode
-from ladechat.session.launcher import EngineOptions
 from tests.fake_engine import FakeEngine
 
 ENGINE = "engine"

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from ladechat import cli
 from ladechat.ask import BROKEN_PIPE, AnswerPrinter, run
+from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Closed, Event, Header, Loading, Message, Step, TurnFinished, decode_event
-from ladechat.session.launcher import EngineOptions
 from tests.engine.wire import ROOT
 from tests.fake_engine import FakeEngine
 from tests.waiting import patience

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from ladechat import ask, protocol
+from ladechat.engine_options import EngineOptions
 from ladechat.protocol import (
     Closed,
     DraftTree,
@@ -21,7 +22,6 @@ from ladechat.protocol import (
     TurnStarted,
     decode_event,
 )
-from ladechat.session.launcher import EngineOptions
 from tests.widgets.test_formatting import LLAMA
 
 

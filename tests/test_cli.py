@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ladechat import ask, catalog, cli, protocol
+from ladechat.engine_options import EngineOptions
 from ladechat.options import chosen_decoder
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import (
@@ -20,7 +21,6 @@ from ladechat.protocol import (
     Settings,
 )
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.launcher import EngineOptions
 from tests.session.conversations import exchange, forbid, write
 
 QUESTION = "What is the n-gram pool?"
@@ -303,8 +303,8 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """Takes down the settings that an engine is started with."""
     settings: list[Settings] = []
 
-    def serve(_model: str, _device: str, _dtype: str, given: Settings, *_: object) -> int:
-        settings.append(given)
+    def serve(options: EngineOptions) -> int:
+        settings.append(options.settings)
         return 0
 
     monkeypatch.setitem(sys.modules, "ladechat.engine.server", SimpleNamespace(serve=serve))

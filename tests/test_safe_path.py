@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Failed
-from ladechat.session.launcher import EngineOptions
 from tests.engine.wire import Wire
 from tests.hostile_folder import HostileFolder
 

@@ -10,6 +10,7 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ladechat.engine_options import EngineOptions
 from ladechat.export.command import Wanted, run
 from ladechat.export.film import Size
 from ladechat.export.gif import gif
@@ -17,7 +18,6 @@ from ladechat.export.race import shoot_race
 from ladechat.protocol import Message, Settings
 from ladechat.session.conversation import Conversation
 from ladechat.session.engine_session import EngineSession
-from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import Measuring
 from ladechat.session.pace import ViewerPace

@@ -6,7 +6,6 @@ import gc
 import sys
 import time
 import traceback
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -27,6 +26,7 @@ from ladechat.engine.loading_events import STAGES, LoadingReport, ready
 from ladechat.engine.pace import Pace
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine.watcher import watch_input
+from ladechat.engine_options import EngineOptions
 from ladechat.garbage import collect_rarely
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import local_folder, local_gguf, tokenizer_fingerprint
@@ -34,7 +34,7 @@ from ladechat.model.checkpoint.libraries import import_libraries
 from ladechat.model.kernels.build import Build
 from ladechat.model.parallel.workers import Workers
 from ladechat.private_folder import keep_torch_caches_private
-from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Settings, Stop, Watch
+from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Stop, Watch
 
 if TYPE_CHECKING:
     from ladechat.engine.turn import Emit, Service
@@ -45,29 +45,8 @@ SECONDS_FOR_THE_REASON = 2.0
 """Seconds before the error of a pass is reported: if a worker process has died, that is reported instead."""
 
 
-def serve(
-    model: str,
-    device: str,
-    dtype: str,
-    settings: Settings,
-    pool: Path | None = None,
-    tensor_parallel: int = 1,
-    quantize: str | None = None,
-    maps: Sequence[Path] = (),
-    layer_search: float = 0.0,
-) -> int:
+def serve(options: EngineOptions) -> int:
     """Load a model, then answer commands until the input ends.
-
-    Args:
-        model: "demo", a folder, or a hub id.
-        device: the device that it runs on, or "auto".
-        dtype: the type that it computes in, or "auto".
-        settings: the decoder's first settings.
-        pool: the file that the n-gram pool is read from, and saved to after every answer.
-        tensor_parallel: how many processes share the model, this one included.
-        quantize: how the weights are quantised while they are read, see `ladechat.model.load.load`.
-        maps: files of trained parts for the model.
-        layer_search: seconds to search for better layers to skip.
 
     Returns:
         The exit code: 1 if the model cannot be loaded, the pool file is invalid, or the model does not support the
@@ -76,29 +55,29 @@ def serve(
     faulthandler.enable()  # a crash of compiled code writes the stacks into the log
     faulthandler.register(protocol.WHERE)
     stream = EventStream.take_over_stdout()
-    folder = local_folder(model)
+    folder = local_folder(options.model)
     stream.emit(
         protocol.Header(
             format=protocol.FORMAT,
             version=protocol.VERSION,
             program=f"ladechat {__version__}",
-            model=model,
+            model=options.model,
             tokenizer=_fingerprint(folder) if folder else None,
-            device=device,
-            dtype=dtype,
-            settings=settings,
-            seed=settings.seed,
+            device=options.device,
+            dtype=options.dtype,
+            settings=options.settings,
+            seed=options.settings.seed,
             started=datetime.now(UTC).isoformat(timespec="milliseconds"),
         )
     )
     inbox = Inbox(sys.stdin.fileno(), stream)
     watch_input(sys.stdin.fileno())
-    workers = _workers(tensor_parallel, stream) if tensor_parallel > 1 else None
+    workers = _workers(options.tensor_parallel, stream) if options.tensor_parallel > 1 else None
 
     def load_and_serve() -> int:
-        report = LoadingReport(stream, STAGES + (layer_search > 0))
-        loaded = _load(model, device, dtype, report, workers, quantize, maps)
-        return _serve_model(loaded, settings, pool, layer_search, report, stream, inbox)
+        report = LoadingReport(stream, STAGES + (options.layer_search > 0))
+        loaded = _load(options, report, workers)
+        return _serve_model(loaded, options, report, stream, inbox)
 
     return or_say_why_not(load_and_serve, stream.emit)
 
@@ -112,9 +91,7 @@ def _fingerprint(folder: Path) -> str | None:
 
 def _serve_model(
     loaded: "LoadedModel",
-    settings: Settings,
-    pool: Path | None,
-    layer_search: float,
+    options: EngineOptions,
     report: LoadingReport,
     stream: EventStream,
     inbox: Inbox,
@@ -128,10 +105,11 @@ def _serve_model(
     from ladechat.engine.turn import Service
 
     try:
-        service = Service.of(loaded, settings)
+        service = Service.of(loaded, options.settings)
     except RefusedSettings as error:
         stream.emit(bad_settings(error))
         return 1
+    pool = Path(options.pool) if options.pool else None
     if pool is not None:
         try:
             read(pool, service.decoders.pool, loaded.tokenizer_fingerprint, loaded.vocabulary)
@@ -139,8 +117,8 @@ def _serve_model(
         except PoolFileError as error:
             stream.emit(pool_file(error, fatal=True))
             return 1
-    if layer_search:
-        search_layers(service, layer_search, report, lambda: inbox.stop_came, stream.emit)
+    if options.layer_search:
+        search_layers(service, options.layer_search, report, lambda: inbox.stop_came, stream.emit)
     stream.emit(ready(service))
     prepare(service, stream.emit)
     collect_rarely()
@@ -318,15 +296,8 @@ def _workers(processes: int, stream: EventStream) -> Workers:
     return Workers(processes, ended, failed)
 
 
-def _load(
-    model: str,
-    device: str,
-    dtype: str,
-    report: LoadingReport,
-    workers: Workers | None = None,
-    quantize: str | None = None,
-    maps: Sequence[Path] = (),
-) -> "LoadedModel":
+def _load(options: EngineOptions, report: LoadingReport, workers: Workers | None = None) -> "LoadedModel":
+    model = options.model
     # The checkpoint before the libraries: a mistyped name is answered at once, not after ten seconds of imports.
     here = local_folder(model) or local_gguf(model)
     report.begin("looking for the checkpoint" if here else f"fetching {model}")
@@ -339,6 +310,17 @@ def _load(
     from ladechat.model.runners.recording import use_graphs
 
     leave_a_core_free(workers.processes if workers else 1)
-    loaded = load(folder, model, device, dtype, report.begin, report.fraction_done, workers, quantize, Build(), maps)
+    loaded = load(
+        folder,
+        model,
+        options.device,
+        options.dtype,
+        report.begin,
+        report.fraction_done,
+        workers,
+        options.quantize,
+        Build(),
+        [Path(file) for file in options.maps or ()],
+    )
     use_graphs(loaded.runner, loaded.model)
     return loaded

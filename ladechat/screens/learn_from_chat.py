@@ -5,12 +5,12 @@ from dataclasses import replace
 from textual.app import SystemCommand
 
 from ladechat.catalog import BUNDLED
+from ladechat.engine_options import EngineOptions
 from ladechat.lessons.progress import ProgressFile
 from ladechat.protocol import Settings
 from ladechat.screens.learn import MOST_NEW_TOKENS, LearnScreen
 from ladechat.screens.session_screen import STOP_FIRST, SessionScreen
 from ladechat.session.engine_session import EngineSession
-from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from ladechat.session.single_questions import SingleQuestions
 

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ladechat.engine_options import found_anywhere
 from ladechat.protocol import Failed
 from ladechat.screens.models import ModelsScreen
 from ladechat.screens.session_screen import STOP_FIRST, SessionScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.known_models import known_models
-from ladechat.session.launcher import found_anywhere
 from ladechat.session.model_trial import NewEngine
 from ladechat.session.state import LOADED, State
 from ladechat.widgets.formatting import name_of

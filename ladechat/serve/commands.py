@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from ladechat.checks import System
+from ladechat.engine_options import EngineOptions
 from ladechat.installing import command_for_extra
 from ladechat.options import check_length, with_engine_options
 from ladechat.refusing import fail, in_short
 from ladechat.serve.access import Access, is_loopback
-from ladechat.session.launcher import EngineOptions
 from ladechat.terminal import say
 
 PACKAGES = ("aiohttp", "textual_serve")

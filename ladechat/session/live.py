@@ -40,7 +40,7 @@ class LiveEngine:
     """Starts an engine, exchanges lines with it, and makes sure that it ends.
 
     Args:
-        command: its command line, the program first; `ladechat.session.launcher` has that of our own.
+        command: its command line, the program first; `ladechat.engine_options` has that of our own.
         logs: the folder for its log; by default where the platform has logs.
 
     Attributes:

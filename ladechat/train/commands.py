@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from ladechat.command_line import CommandList
-from ladechat.options import Device, Dtype, Model
+from ladechat.engine_options import Device, Dtype, Model
 from ladechat.refusing import fail
 from ladechat.train.options import (
     DEFAULT_AHEAD,

@@ -19,10 +19,10 @@ from textual.pilot import Pilot
 
 from ladechat import catalog
 from ladechat.app import LadechatApp, run_chat
+from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Configure, Settings
 from ladechat.screens.chat import ChatScreen
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.launcher import EngineOptions
 from ladechat.widgets.prompt import Prompt
 from tests.growth import descriptors, private_bytes
 from tests.soaking import QUESTIONS, is_warm

@@ -9,10 +9,10 @@ from textual.widgets import OptionList
 
 from ladechat import protocol
 from ladechat.app import LadechatApp, run_chat
+from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Configure, Settings
 from ladechat.screens.models import ModelsScreen
 from ladechat.session.conversation import UNANSWERED
-from ladechat.session.launcher import EngineOptions
 from ladechat.session.state import State
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, opens
 from tests.fake_engine import ANSWER, FakeEngine

@@ -17,6 +17,7 @@ from unittest.mock import patch
 import torch
 
 from ladechat.engine import server
+from ladechat.engine_options import EngineOptions
 from ladechat.model.checkpoint import template
 from ladechat.model.parallel import worker, workers
 from ladechat.protocol import Settings
@@ -61,7 +62,7 @@ class Forked(ProcessLine):
     """An engine from `serve` on, for a model on a CPU. A worker that it starts is a copy of it in turn.
 
     Args:
-        model, dtype, settings, options: what `serve` takes.
+        model, dtype, settings, options: of `EngineOptions`.
     """
 
     def __init__(self, model: str, dtype: str, settings: Settings, **options: Any) -> None:
@@ -75,7 +76,7 @@ class Forked(ProcessLine):
                 patch.object(server, "collect_rarely", lambda: None),
                 patch.object(template, "_renderer", template._Renderer()),  # the parent's answers the parent
             ):
-                return server.serve(model, "cpu", dtype, settings, **options)
+                return server.serve(EngineOptions(model, "cpu", dtype, settings=settings, **options))
 
         process = Child(run, from_here, to_here, its_log)
         for end in (from_here, to_here, its_log):

@@ -13,9 +13,10 @@ from ladechat.engine import server
 from ladechat.engine.pace import Pace
 from ladechat.engine.server import Engine
 from ladechat.engine.stream import EventStream
+from ladechat.engine_options import EngineOptions
 from ladechat.model.checkpoint.files import LoadError, local_folder, local_gguf
 from ladechat.model.load import load
-from ladechat.protocol import Event, Failed, Generate, Header, Settings, decode_event
+from ladechat.protocol import Event, Failed, Generate, Header, decode_event
 from tests.engine.messages import user
 from tests.engine.wire import Wire
 from tests.model.refusals import assert_told
@@ -66,7 +67,7 @@ def test_whatever_fails_before_the_first_answer_is_told_by_a_fatal_failure(
 
     monkeypatch.setattr(server, "_load", lambda *_: None)
     monkeypatch.setattr(server, stage, fail)
-    assert server.serve("demo", "cpu", "float32", Settings()) == 1
+    assert server.serve(EngineOptions(device="cpu", dtype="float32")) == 1
     header, failed = written.events()
     assert isinstance(header, Header) and isinstance(failed, Failed)
     assert failed.fatal and type(error).__name__ in failed.message
@@ -121,6 +122,6 @@ def test_an_engine_for_a_model_of_any_name_says_why_it_ends() -> None:
 
 @pytest.mark.parametrize("name", ["a" * 5000, os.fsdecode(b"caf\xe9"), "\x1b[31m"], ids=["long", "not UTF-8", "escape"])
 def test_whatever_a_model_is_called_it_is_said_why_it_cannot_be_loaded(written: Written, name: str) -> None:
-    assert server.serve(name, "cpu", "float32", Settings()) == 1
+    assert server.serve(EngineOptions(name, "cpu", "float32")) == 1
     header, *_, failed = written.events()
     assert isinstance(header, Header) and isinstance(failed, Failed) and failed.fatal

@@ -121,9 +121,9 @@ def test_the_end_of_the_input_ends_an_engine_whose_template_holds_the_interprete
         "import ctypes, os\n"
         "from ladechat.engine.chat_format import ChatFormat\n"
         "from ladechat.engine.server import serve\n"
-        "from ladechat.protocol import Settings\n"
+        "from ladechat.engine_options import EngineOptions\n"
         "ChatFormat.fit = lambda *_: (os.write(2, b'computing\\n'), ctypes.PyDLL(None).sleep(600))\n"
-        "raise SystemExit(serve('demo', 'cpu', 'float32', Settings()))\n"
+        "raise SystemExit(serve(EngineOptions('demo', 'cpu', 'float32')))\n"
     )
     wire = Wire(program=(str(script),))
     try:

@@ -22,6 +22,7 @@ from ladechat.engine.failures import or_say_why_not
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.server import _serve_model
 from ladechat.engine.stream import EventStream, Inbox
+from ladechat.engine_options import EngineOptions
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.load import load
 from ladechat.protocol import Event, Failed, Generate, Ready, Settings, TurnFinished
@@ -94,7 +95,8 @@ def said_of(checkpoint: Path) -> Stream:
         folder = fetch(str(checkpoint), lambda done, total: None)
         loaded = load(folder, "the model", "cpu", "float32", lambda _: None, lambda _: None)
         report, inbox = LoadingReport(cast(EventStream, stream)), cast(Inbox, OneQuestion())
-        return _serve_model(loaded, Settings(decoder="lookahead"), None, 0.0, report, cast(EventStream, stream), inbox)
+        options = EngineOptions(settings=Settings(decoder="lookahead"))
+        return _serve_model(loaded, options, report, cast(EventStream, stream), inbox)
 
     with contextlib.suppress(SystemExit):
         or_say_why_not(work, stream.emit)

@@ -200,7 +200,7 @@ def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_a_pass(where: str,
         "from ladechat.engine.server import serve\n"
         "from ladechat.engine.turn import _Turn\n"
         "from ladechat.model.runners.tree import TreeRunner\n"
-        "from ladechat.protocol import Settings\n"
+        "from ladechat.engine_options import EngineOptions\n"
         "def for_ever(self, *_, **__):\n"
         "    self._model(__import__('torch').tensor([[1]]))\n"
         "    time.sleep(3600)\n"
@@ -209,7 +209,7 @@ def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_a_pass(where: str,
         "    TreeRunner._model_pass = for_ever\n"
         "    return stage(self, listener)\n"
         f"_Turn.{'prefill' if where == 'prefill' else 'decode'} = slow\n"
-        "raise SystemExit(serve('demo', 'cpu', 'float32', Settings()))\n"
+        "raise SystemExit(serve(EngineOptions('demo', 'cpu', 'float32')))\n"
     )
     wire = Wire(program=(str(script),))
     try:

@@ -17,6 +17,7 @@ from ladechat.engine.decoders import smaller
 from ladechat.engine.failures import unexpected
 from ladechat.engine.stream import EventStream
 from ladechat.engine.turn import Emit, Service, answer
+from ladechat.engine_options import EngineOptions
 from ladechat.model.load import load
 from ladechat.model.runners import kv_cache, out_of_memory
 from ladechat.model.runners.kv_cache import SlabCache
@@ -324,7 +325,7 @@ def test_memory_that_is_used_up_while_a_model_loads_ends_the_engine_in_a_sentenc
     monkeypatch.setattr(server, "Inbox", lambda *_: None)
     monkeypatch.setattr("sys.stdin", SimpleNamespace(fileno=lambda: 0))
     monkeypatch.setattr(EventStream, "take_over_stdout", lambda: SimpleNamespace(emit=events.append))
-    assert server.serve(str(checkpoint), "cpu", "float32", Settings()) == 1
+    assert server.serve(EngineOptions(str(checkpoint), "cpu", "float32")) == 1
     failed = failure(events)
     assert (failed.code, failed.fatal, events[-1]) == ("out_of_memory", True, failed)
     assert "--dtype bfloat16" in failed.hint and "conversation" not in failed.hint

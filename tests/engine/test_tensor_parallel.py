@@ -12,6 +12,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
+from ladechat.engine_options import EngineOptions
 from ladechat.protocol import (
     Configure,
     Failed,
@@ -25,7 +26,6 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
-from ladechat.session.launcher import EngineOptions
 from ladechat.session.live import LiveEngine
 from tests.engine.forked import Forked
 from tests.engine.tokenizers import sentencepiece

@@ -1,0 +1,131 @@
+"""What an engine is started with, and the command line that says so. Each option is described once, here.
+
+An engine may be any command that speaks the protocol: this module knows how ours is called, `ladechat.session.live`
+runs whatever it is given.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ladechat import catalog
+from ladechat.protocol import Settings, Value
+
+Model = Annotated[
+    str, typer.Option("--model", "-m", help="A folder, a GGUF file, a hub id, or demo, the bundled model.")
+]
+Device = Annotated[str, typer.Option(help="cpu, cuda, mps …; auto takes a GPU if there is one.")]
+Dtype = Annotated[str, typer.Option(help="float32, bfloat16, float16; auto: what is fast there.")]
+
+Pool = Annotated[str | None, typer.Option(metavar="FILE", help="Keep the n-gram pool in a file, for the next session.")]
+
+Maps = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--maps",
+        metavar="FILE",
+        help="What was trained for the model: for hidden transfer, or for Medusa. Give it again for the other.",
+        show_default="beside the model, or in the data folder",
+    ),
+]
+
+LayerSearch = Annotated[
+    float,
+    typer.Option(
+        "--layer-search",
+        metavar="SECONDS",
+        help="Search so long for the layers that layer_skip does best to skip here, and keep them; 0: do not.",
+    ),
+]
+
+TensorParallel = Annotated[
+    int, typer.Option("--tensor-parallel", metavar="GPUS", help="Share a model too large for one GPU among several.")
+]
+
+QUANTIZATIONS = ("int8", "int4")
+Quantize = Annotated[
+    str | None,
+    typer.Option(
+        metavar="int8|int4", help="Quantise the weights: less memory, on a CPU slower; int4 needs a CUDA GPU."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """The model, where and how it runs, and the first settings.
+
+    A field but the last is an option of the commands that start an engine, and of `ladechat engine` itself, which gets
+    it by `arguments`.
+
+    Attributes:
+        model: a folder, a GGUF file, a hub id, or demo, the bundled model.
+        device: a torch device; "auto" takes a GPU if there is one.
+        dtype: a torch number type; "auto" is what is fast on the device.
+        quantize: what weights are quantised to while they are read.
+        pool: the file that saves the n-gram pool for later sessions.
+        maps: files of what was trained for the model, for the decoders that need it.
+        layer_search: seconds to search for better layers to skip, before the first answer.
+        tensor_parallel: how many GPUs share the model.
+        settings: the decoder, those of its parameters that were given, and the sampling settings.
+    """
+
+    model: Model = "demo"
+    device: Device = "auto"
+    dtype: Dtype = "auto"
+    quantize: Quantize = None
+    pool: Pool = None
+    maps: Maps = None
+    layer_search: LayerSearch = 0.0
+    tensor_parallel: TensorParallel = 1
+    settings: Settings = field(default_factory=Settings)
+
+    def command(self) -> list[str]:
+        """Return the command line of such an engine, in this Python.
+
+        `-P` keeps the working directory off `sys.path`: in the folder of a model a file named torch.py would be run.
+        """
+        return [sys.executable, "-P", "-m", "ladechat", "engine", *self.arguments()]
+
+    def arguments(self) -> Iterator[str]:
+        """Yield what follows `ladechat engine`."""
+        for one in fields(self):
+            if one.name != "settings":
+                yield from _option(one.name, getattr(self, one.name))
+        known = catalog.parameters()
+        for name, value in self.settings.parameters.items():
+            if name in known:
+                yield from _option(name, value)
+        for name in self.settings.__struct_fields__:
+            if name != "parameters":
+                yield from _option(name, getattr(self.settings, name))
+
+
+def _option(name: str, value: Value | float | str | Sequence[str] | None) -> Iterator[str]:
+    """Yield ``--name value``, ``--name`` or ``--no-name``; ``--name`` with each of several values; nothing for None."""
+    option = name.replace("_", "-")
+    if isinstance(value, bool):
+        yield f"--{option}" if value else f"--no-{option}"
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for each in value:
+            yield from (f"--{option}", each)
+    elif value is not None:
+        yield from (f"--{option}", str(value))
+
+
+def found_anywhere(model: str) -> str:
+    """Return a name that means the same model in every folder: of a folder or a file here, its absolute path.
+
+    A conversation that it answers is gone on with from elsewhere, where the name would mean another model, or one of
+    the hub. What begins with ~ is found from everywhere as it is.
+    """
+    if model == catalog.BUNDLED or model.startswith("~"):
+        return model
+    try:
+        return str(Path(model).absolute()) if Path(model).exists() else model
+    except (OSError, ValueError):  # of thousands of characters, or no path at all
+        return model
