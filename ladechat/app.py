@@ -1,12 +1,13 @@
-"""The Textual app: its screens, what all of them can do, and how it is started."""
+"""The Textual app: its screens, the actions that all screens share, and the functions that start it."""
 
 import os
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-# Textual reads it when it is imported. At its 60 frames a second a key in the prompt may wait 33 ms, for two of them;
-# at 240 half of all letters are there after 8 ms. What an engine sends is drawn `FRAMES_PER_SECOND` times a second.
+# Must be set before Textual is imported. At Textual's default of 60 frames a second, a key in the prompt may wait two
+# frames (33 ms); at 240, half of all letters are drawn within 8 ms. Engine events are drawn `FRAMES_PER_SECOND` times a
+# second.
 os.environ.setdefault("TEXTUAL_FPS", "240")
 
 from textual import on
@@ -56,16 +57,16 @@ from ladechat.widgets.too_small import TooSmall
 Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
 
 SECONDS_BEFORE_FREEING = 1.0
-"""After a screen was closed: the one below is drawn first, and timers that were called off are gone."""
+"""Delay after a screen was closed. By then the screen below is drawn, and cancelled timers are gone."""
 
 
 class LadechatApp(AppWithLook, inherit_bindings=False):
-    """One screen at a time, in one look.
+    """The app: shows one screen at a time, all in the same theme.
 
     Args:
         opening: the first screen.
-        session: the engine's, if there is one; it ends with the app.
-        settings_file: theme and look as they were, and where changes of them are kept; None keeps none.
+        session: the session with the engine, if there is one; it is closed when the app ends.
+        settings_file: source of the theme and look, and where changes of them are saved; None saves nothing.
     """
 
     CSS_PATH = "app.tcss"
@@ -84,7 +85,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         self._session = session
 
     def get_default_screen(self) -> Screen[None]:
-        """The opening screen, laid out for its size from the first frame on; Textual would do so after it."""
+        """Return the opening screen, laid out for its size before the first frame; Textual would do so after it."""
         self.fit(self._opening, self.size)
         return self._opening
 
@@ -98,18 +99,18 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         self.screen_change_signal.subscribe(self, lambda _: self.clear_notifications(), immediate=True)
 
     async def on_unmount(self) -> None:
-        """However the app ends, the engine ends first, and then the recording."""
+        """Close the engine, then the recording, however the app ends."""
         if self._session is not None:
             await self._session.close()
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """No cursor blinks: where nothing happens, nothing is drawn."""
+        """Stop the cursor from blinking: an idle app draws nothing."""
         if isinstance(event.widget, Input | TextArea):
             event.widget.cursor_blink = False
 
     @on(CommandPalette.Opened)
     def _rest_under_palette(self) -> None:
-        """Stop the drawing of what would show, 16 times a second, that commands are looked for: all are at hand."""
+        """Stop redrawing the palette's loading indicator 16 times a second: the commands need no loading."""
         for indicator in self.screen.query(LoadingIndicator):
             indicator.auto_refresh = None
         self.screen.mount(TooSmall())
@@ -118,7 +119,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
 
     @property
     def _conversing(self) -> ChatScreen | ReplayScreen:
-        """The screen of a conversation, the uppermost of two. A race and lessons have none, and no key for it."""
+        """The uppermost chat or replay. Races and lessons have none, and bind no key that needs it."""
         screens = (self._opening, *self.screen_stack)
         return next(one for one in reversed(screens) if isinstance(one, ChatScreen | ReplayScreen))
 
@@ -127,11 +128,11 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         return self._conversing.view
 
     def action_page_up(self) -> None:
-        """Earlier in the conversation."""
+        """Scroll the conversation up by a page."""
         self._view.transcript.action_page_up()
 
     def action_page_down(self) -> None:
-        """Later in the conversation."""
+        """Scroll the conversation down by a page."""
         self._view.transcript.action_page_down()
 
     def action_toggle_panels(self) -> None:
@@ -140,11 +141,11 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         self.keep_settings(panels=self._view.side.display)
 
     def action_switch_format(self) -> None:
-        """Answers as formatted Markdown, or as they were written, in the colours of steps."""
+        """Switch answers between formatted Markdown and the raw text in the colours of its steps."""
         self._view.transcript.formatted = not self._view.transcript.formatted
 
     def action_fold(self) -> None:
-        """Open long questions, or fold them."""
+        """Unfold long questions, or fold them."""
         self._view.transcript.action_fold()
 
     def action_help(self) -> None:
@@ -163,7 +164,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         self.push_screen(ExplainScreen(explanations))
 
     def action_switch_view(self) -> None:
-        """What of a step is shown beside the conversation."""
+        """Switch to the next view of a step beside the conversation."""
         self._view.side.switch_view()
 
     def action_copy_answer(self) -> None:
@@ -172,7 +173,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
             self.copy_to_clipboard(answer)
 
     def pop_screen(self) -> AwaitComplete:
-        """Close the uppermost screen, and free it when the one below has been drawn."""
+        """Close the uppermost screen, and free it once the one below is drawn."""
         closing = super().pop_screen()
         self._free_when_closed(closing)
         return closing
@@ -184,8 +185,8 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
     def _free_closed(self) -> None:
         """Free closed screens.
 
-        Textual lets go of those that watched an attribute of the app only when that changes, and of what a widget drew
-        last only when a thousand others were drawn.
+        Textual drops watchers of an app attribute only when the attribute changes, and cached drawings of a widget only
+        after a thousand others.
         """
         StylesCache.get_inner_outer.cache_clear()
         for watchers in vars(self).get("__watchers", {}).values():
@@ -193,11 +194,11 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         free_what_was_closed()
 
     async def action_quit(self) -> None:
-        """Leave."""
+        """Exit with code 0."""
         self.exit(0)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """What the command palette lists."""
+        """Yield the commands of the command palette."""
         yield from super().get_system_commands(screen)
         if isinstance(screen, Opening):
             yield from screen.commands()
@@ -205,7 +206,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
     # --- for all screens ----------------------------------------------------------------------------------------------
 
     def copy_to_clipboard(self, text: str, said: str = "Sent to the clipboard") -> None:
-        """Put a text on the clipboard, as far as the terminal takes it (OSC 52), and into a file; and say so."""
+        """Copy a text to the clipboard, if the terminal supports it (OSC 52), and to a file; then notify the user."""
         super().copy_to_clipboard(text)
         path = keep(text)
         self.notify(f"{said}; {f'also in {path}' if path else 'no file could be written'}.")
@@ -222,10 +223,18 @@ def run_chat(
     instructed: str | None = None,
     instead: EngineOptions | None = None,
 ) -> int:
-    """Chat with a live engine; the exit code.
+    """Chat with a live engine; return the exit code.
 
-    Without a store, nothing is kept. With one, `opened` is the conversation to go on with, and with `instructed` it has
-    that system prompt from now on. `instead` has the model that answers where that of `options` cannot be loaded.
+    Args:
+        options: the engine's.
+        system: the system prompt of a new conversation.
+        max_new_tokens: length limit of an answer, in tokens.
+        recorder: records the session.
+        store: where conversations are saved; without one, nothing is saved.
+        opened: a saved conversation to continue.
+        settings_file: source of the look, and where changes of it are saved.
+        instructed: replaces the system prompt of `opened` from now on.
+        instead: names the fallback model, which answers if the model of `options` cannot be loaded.
     """
     conversation = Conversation(system, max_new_tokens, options.model, store)
     engines = _engines_of(options, options.model)
@@ -253,7 +262,7 @@ def run_chat(
 
 
 def _engines_of(options: EngineOptions, model: str) -> NewEngine:
-    """What makes the engines of a model. The files that were named are for the model that was named with them."""
+    """Return a factory of a model's engines. The named files (pool, maps) belong to the model of `options` only."""
     if model != options.model:
         options = replace(options, model=model, pool=None, maps=None)
 
@@ -264,22 +273,22 @@ def _engines_of(options: EngineOptions, model: str) -> NewEngine:
 
 
 def run_replay(recording: Recording) -> int:
-    """Show a recording; the exit code."""
+    """Show a recording; return the exit code."""
     return _run(LadechatApp(ReplayScreen(recording), settings_file=SettingsFile()))
 
 
 def run_race(measuring: Measuring) -> int:
-    """Measure decoders and show their race; the exit code."""
+    """Measure decoders and show their race; return the exit code."""
     return _run(LadechatApp(RaceScreen(measuring), settings_file=SettingsFile()))
 
 
 def run_side_by_side(comparison: Comparison) -> int:
-    """Show answers of two recordings; the exit code."""
+    """Show answers of two recordings side by side; return the exit code."""
     return _run(LadechatApp(RaceScreen(comparison), settings_file=SettingsFile()))
 
 
 def run_lessons(progress: Progress, file: ProgressFile | None, notice: str) -> int:
-    """Teach, from where the reader has come to; the exit code. Without a file, nothing is kept."""
+    """Teach, starting from the reader's progress; return the exit code. Without a file, progress is not saved."""
     session = lesson_session()
     return _run(LadechatApp(LearnScreen(session, progress, file, notice), session))
 

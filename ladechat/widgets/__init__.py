@@ -1,1 +1,1 @@
-"""One panel a file; each draws what the events say."""
+"""Widgets, one panel per file; each is drawn from engine events."""

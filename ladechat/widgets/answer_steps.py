@@ -1,4 +1,4 @@
-"""The steps of the answers that are on the screen, kept in a compact form to be looked at again."""
+"""The steps of the answers on the screen, stored in a compact form so that any can be shown again."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ladechat.widgets.arrangement import Arrangement
 from ladechat.widgets.draft_sources import EARLIER
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of all answers but the latest: some 60,000 steps of `auto`."""
+"""Limit for all answers but the latest, encoded: some 60,000 steps of `auto`."""
 
 NEVER_KNOWN = "How this answer came about is not known: it is from an earlier session."
 
@@ -22,12 +22,12 @@ _decode_choice = msgspec.msgpack.Decoder(PolicyChoice).decode
 
 @dataclass
 class StepPointedAt(Message):
-    """The user has pointed at a step of an answer, and there at a token.
+    """The user has pointed at a step of an answer, and at one of its tokens.
 
     Attributes:
-        turn: of the answer; None if its steps were never known here.
-        step: its index.
-        token: which of the step's tokens.
+        turn: the answer's turn; None if its steps were never known to this session.
+        step: the index of the step.
+        token: the index of the token in the step.
     """
 
     turn: int | None
@@ -36,14 +36,14 @@ class StepPointedAt(Message):
 
 
 class AnswerSteps:
-    """One answer: its steps, what the policy chose meanwhile, and which panels were there.
+    """One answer: its steps, the policy's choices between them, and the panels shown at each step.
 
     Attributes:
-        decoder: the name of the one that took the latest step.
-        finished: the sum of the answer, once it has ended.
-        remembered: tokens that were drafted from what earlier answers had left.
-        telling: the place of the latest step that gave several tokens; None without any.
-        size: bytes of what is encoded.
+        decoder: the name of the decoder of the latest step.
+        finished: the totals of the answer, once it has ended.
+        remembered: number of tokens drafted from n-grams of earlier answers.
+        telling: the index of the latest step that emitted several tokens; None without any.
+        size: encoded size in bytes.
     """
 
     def __init__(self) -> None:
@@ -56,15 +56,15 @@ class AnswerSteps:
         self._arrangements: list[Arrangement] = []
         self._choices: list[bytes] = []
         self._choices_before: list[int] = []
-        """How many steps there were when the choice of the same place came."""
+        """For each choice, the number of steps that came before it."""
         self._before: tuple[int, int, int, int | None, int, TurnFinished | None] | None = None
-        """What there was before it went on; None once what came is part of the answer."""
+        """The state before the answer was continued; None once the continuation is part of the answer."""
 
     def __len__(self) -> int:
         return len(self._steps)
 
     def add(self, step: Step, arrangement: Arrangement) -> None:
-        """Keep a step, and which panels are there with it."""
+        """Add a step, and the arrangement of panels shown with it."""
         if len(step.token_ids) > 1:
             self.telling = len(self._steps)
         self.remembered += step.origins.count(EARLIER)
@@ -74,13 +74,13 @@ class AnswerSteps:
         self.size += len(self._steps[-1])
 
     def add_choice(self, choice: PolicyChoice) -> None:
-        """Keep what the policy chose for the steps to come."""
+        """Add the policy's choice for the next steps."""
         self._choices_before.append(len(self._steps))
         self._choices.append(_encode(choice))
         self.size += len(self._choices[-1])
 
     def go_on(self) -> bool:
-        """Have more follow. What came when it went on before goes, unless that was settled; return whether any did."""
+        """Prepare for a continuation. Steps of an earlier, unsettled one are dropped; return whether any were."""
         steps = len(self._steps)
         if self._before is None:
             self._before = steps, len(self._choices), self.remembered, self.telling, self.size, self.finished
@@ -90,25 +90,25 @@ class AnswerSteps:
         return len(self._steps) < steps
 
     def settle(self) -> None:
-        """Have what came since it went on be part of the answer."""
+        """Make the continuation a permanent part of the answer."""
         self._before = None
 
     def step(self, place: int) -> Step:
-        """The step at a place, from 0."""
+        """Return the step at an index, from 0."""
         return _decode_step(self._steps[place])
 
     def arrangement(self, place: int) -> Arrangement:
-        """Which panels were there with it."""
+        """Return the arrangement of panels at a step."""
         return self._arrangements[place]
 
     def choice(self, place: int | None = None) -> PolicyChoice | None:
-        """What the policy had chosen when the step at a place came; without a place, what it chose last."""
+        """Return the policy's choice at a step, or without `place` its latest choice; None before the first."""
         end = len(self._choices) if place is None else bisect_right(self._choices_before, place)
         return _decode_choice(self._choices[end - 1]) if end else None
 
 
 class KeptAnswers:
-    """The answers on the screen by their turns, oldest first. Where they take too many bytes, the oldest go."""
+    """The answers on the screen by turn, oldest first. Beyond `most_bytes`, the oldest are dropped."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._answers: dict[int, AnswerSteps] = {}
@@ -121,11 +121,11 @@ class KeptAnswers:
         return next((turn for turn in reversed(self._answers) if len(self._answers[turn])), None)
 
     def get(self, turn: int) -> AnswerSteps | None:
-        """The steps of an answer; None where they are not kept."""
+        """Return the steps of an answer; None if they are not stored."""
         return self._answers.get(turn)
 
     def begin(self, turn: int, answer: AnswerSteps, block: int) -> None:
-        """Keep an answer that begins with this block of the conversation."""
+        """Add an answer that begins with block number `block`, dropping old answers over the size limit."""
         self._answers.pop(turn, None)
         size = sum(kept.size for kept in self._answers.values())
         while size > self._most_bytes:
@@ -133,6 +133,6 @@ class KeptAnswers:
         self._answers[turn], self._blocks[turn] = answer, block
 
     def keep(self, blocks: int) -> None:
-        """Forget the answers behind the first blocks of the conversation."""
+        """Forget the answers after the first `blocks` messages of the conversation."""
         self._blocks = {turn: block for turn, block in self._blocks.items() if block < blocks}
         self._answers = {turn: answer for turn, answer in self._answers.items() if turn in self._blocks}

@@ -1,24 +1,24 @@
-"""Which panels are shown beside the conversation, and how high."""
+"""Which panels are shown beside the conversation, and their heights."""
 
 from typing import NamedTuple
 
 from ladechat.protocol import DecoderInfo, Step
 
 TRANSFER = "transfer"
-"""What a decoder needs that has pseudo states."""
+"""The value of `DecoderInfo.needs` for a decoder that has pseudo states."""
 
 
 class Arrangement(NamedTuple):
-    """Which panels are shown, and how high: calm, because it follows from what whole turns need.
+    """Which panels are shown, and their heights. It changes rarely, because it follows from whole turns.
 
     Attributes:
         policy, window, drafts: whether these panels are shown.
-        seen_window, seen_drafts: whether a step of this turn, with this decoder, had something for them.
-        new_decoder: whether no step of this decoder has been seen.
+        seen_window, seen_drafts: whether a step of this turn, with this decoder, had data for them.
+        new_decoder: whether no step of this decoder has been seen yet.
         window_rows: rows of the Jacobi window.
-        lens: whether the pseudo states are shown: with a decoder that has some, whether or not a step shows them.
-        lens_rows: layers of them.
-        window_set: W, as it was set; 0 for a decoder that has none.
+        lens: whether the panel of pseudo states is shown: always, for a decoder that has some.
+        lens_rows: number of layers in that panel.
+        window_set: the setting W; 0 for a decoder that has none.
     """
 
     policy: bool = False
@@ -33,7 +33,9 @@ class Arrangement(NamedTuple):
     window_set: int = 0
 
     def after_step(self, step: Step) -> "Arrangement":
-        """A panel comes when it is needed. It goes only where a decoder begins, at its first step."""
+        """Return the arrangement after a step. A panel appears when a step has data for it; it is removed only at the
+        first step of another decoder.
+        """
         window, drafts = step.window is not None, step.draft is not None or step.pool is not None
         if not window and not drafts and step.lens is None:
             return self
@@ -49,15 +51,15 @@ class Arrangement(NamedTuple):
         )
 
     def for_turn(self) -> "Arrangement":
-        """A new turn begins with the panels that the turn before has used."""
+        """Return the arrangement for a new turn: the panels that the turn before used."""
         if not self.seen_window and not self.seen_drafts:
             return self
         kept = self._replace(window=self.seen_window, drafts=self.seen_drafts)
         return kept._replace(seen_window=False, seen_drafts=False)
 
     def for_decoder(self, info: DecoderInfo) -> "Arrangement":
-        """Until the first step of a decoder says more: a window, unless it decodes plainly or chooses by itself, or
-        has pseudo states.
+        """Return the arrangement until the decoder's first step: with a window, unless it is plain decoding, chooses by
+        itself, or has pseudo states.
         """
         lens = info.needs == TRANSFER
         window = info.tree_attention and info.by_hand is None and not lens

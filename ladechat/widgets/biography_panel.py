@@ -9,11 +9,11 @@ from ladechat.widgets.panel import Panel, Row
 from ladechat.widgets.token_history import TokenHistory, last_drafted, sentences, token_history
 
 MOST_STEPS = 512
-"""Steps of the answer that are remembered. What a token came from lies a few passes back."""
+"""Number of remembered steps of the answer; a token's history spans only a few passes."""
 
 
 class BiographyPanel(Panel):
-    """Of the token that was chosen, or else of the latest one that a draft foresaw."""
+    """Shows the history of the selected token, or of the latest one that was accepted from a draft."""
 
     NAME = "biography of a token"
     SHOWS = "Where the latest accepted draft came from, and how often it was guessed before."
@@ -29,12 +29,12 @@ class BiographyPanel(Panel):
         self.redraw()
 
     def show_token(self, steps: Sequence[protocol.Step], place: int) -> None:
-        """Tell of this token until `follow` or `clear`: number `place` of the answer that has these steps."""
+        """Show token number `place` of the answer with these steps, until `follow` or `clear`."""
         self._chosen = token_history(steps, place)
         self.redraw()
 
     def follow(self) -> None:
-        """Tell of the latest one again."""
+        """Show the latest drafted token again."""
         self._chosen = None
         self.redraw()
 
@@ -54,7 +54,7 @@ class BiographyPanel(Panel):
         return [row, *(line for text in sentences(history) for line in self.sentence(text, width))]
 
     def explain(self) -> str:
-        """What is known of the token, or why there is none."""
+        """Return the sentences about the token, or why there are none."""
         history = self._history()
         if history is None and (not self._steps or self._steps[-1].draft is not None):
             return "Tells where an accepted draft came from, as soon as there is one."

@@ -1,4 +1,4 @@
-"""One message of the conversation: folded if it is a long question, formatted if it is an answer and that is wanted."""
+"""One message of the conversation: a long question is folded, and an answer may be formatted as Markdown."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
@@ -21,16 +21,16 @@ Kind = Literal["user", "model", "notice"]
 
 
 class Block:
-    """One message, or one notice: its text, wrapped for the present width.
+    """One message, or one notice: its text, wrapped for the current width.
 
     Args:
-        width: in cells; 0 leaves it without lines until `lay_out`.
+        width: in cells; 0 defers the layout to `lay_out`.
 
     Attributes:
-        written: its text as it was given.
+        written: the raw text.
         folded: whether a long question shows its first lines only.
-        lines: what is shown of it: the name, the text indented below it, and an empty line. None while it waits to be
-            laid out.
+        lines: the lines on the screen: the name, the indented text, and an empty line; empty until the message is laid
+            out.
     """
 
     def __init__(self, kind: Kind, name: str, width: int, *, formatted: bool = False) -> None:
@@ -48,15 +48,15 @@ class Block:
 
     @property
     def waits(self) -> bool:
-        """Return whether the message is not laid out yet: it has no lines until `lay_out` is called."""
+        """Whether the message is not laid out yet: it has no lines until `lay_out` is called."""
         return not self.lines
 
     def wait(self) -> None:
-        """Have no lines until `lay_out`."""
+        """Drop the lines until `lay_out`."""
         self.lines = []
 
     def lay_out(self, width: int, formatted: bool) -> None:
-        """Have lines of this width, an answer formatted or as it was written."""
+        """Lay out the message for a width in cells, an answer formatted as Markdown or as raw text."""
         if width != self._width:
             self._width, self._flow = width, Flow(width)
             self._flow.extend(self._parts)
@@ -70,8 +70,8 @@ class Block:
         self._lay_out()
 
     def _lay_out(self, first: int = 0) -> int:
-        """Put `lines` together anew, where only what is behind the first lines of the text has changed: an answer that
-        grows is not gone through from its start. The place of the first line that may have changed.
+        """Rebuild `lines` from the text's line `first` on, so that a growing answer is not laid out from its start.
+        Return the index of the first line that may have changed.
         """
         if self.foldable:
             first = 0
@@ -95,27 +95,27 @@ class Block:
 
     @property
     def _extent(self) -> str:
-        """How long a folded text is, as the prompt said of it: in lines, or characters where these are few and long."""
+        """The length of a folded text, as the prompt showed it: in lines, or in characters for few, long lines."""
         text = self.written.strip()
         written_lines = text.count("\n") + 1
         return counted(written_lines, "line") if written_lines > FOLDED_LINES else counted(len(text), "character")
 
     @property
     def foldable(self) -> bool:
-        """Is it a question so long that it is folded?"""
+        """Whether this is a question long enough to be folded."""
         return self.kind == "user" and len(self._flow.lines) > LINES_BEFORE_FOLDING
 
     def says(self, text: str) -> bool:
-        """Is this in a question or an answer, whatever its capitals and line breaks?"""
+        """Return whether a question or an answer contains a text; case and line breaks do not matter."""
         return self.kind != "notice" and folded(text) in folded(self.written)
 
     def append(self, parts: Sequence[tuple[str, Ink]]) -> int:
-        """Add texts at the end, in one go. A message begins with its first visible character.
+        """Append several texts. Leading white space of a message is skipped.
 
-        Formatted, it shows them from the next `format` on.
+        If the message is formatted, they appear after the next `format`.
 
         Returns:
-            The place of the first line that may have changed.
+            The index of the first line that may have changed.
         """
         coming: list[tuple[str, Ink]] = []
         for text, ink in parts:
@@ -132,11 +132,11 @@ class Block:
 
     @property
     def extent(self) -> tuple[int, int]:
-        """How much there is of it, to `cut` it back to: parts, and characters as they were written."""
+        """The current length, for `cut`: number of parts, and of raw characters."""
         return len(self._parts), len(self.written)
 
     def cut(self, extent: tuple[int, int]) -> None:
-        """Forget what was added since it had this extent."""
+        """Remove what was added after the message had this extent."""
         if extent == self.extent:
             return
         parts, characters = extent
@@ -147,26 +147,26 @@ class Block:
             self.lay_out(width, formatted)
 
     def fold(self, folded: bool) -> None:
-        """Show the first lines of a long question only, or all of it."""
+        """Fold a long question to its first lines, or unfold it."""
         self.folded = folded
         if not self.waits:
             self._lay_out()
 
     @property
     def source(self) -> str:
-        """What formatted lines stand for."""
+        """The printable source of the formatted lines."""
         return safe(self.written.lstrip())
 
     def format(self) -> None:
-        """Format an answer that is shown formatted, with all that has come by now."""
+        """Format an answer again with all text received so far, if it is shown formatted."""
         if self._formatted is not None:
             self._formatted.show(self.source)
             self._lay_out()
 
     def selected(self, selection: Selection, first: int) -> str:
-        """What is selected of it as it was written, where its first line is the `first` of the conversation.
+        """Return the raw text of a selection, where this message begins at line `first` of the conversation.
 
-        Formatted lines stand for all that was written from the first of them to the last, with the fences around.
+        Formatted lines stand for all that was written from the first of them to the last, including fences.
         """
         spans = [(line, selection.get_span(place)) for place, line in enumerate(self.lines, start=first)]
         chosen = [(line, *span) for line, span in spans if span is not None]
@@ -186,16 +186,16 @@ class Block:
 
 
 def folded(text: str) -> str:
-    """Return a text as it is searched: without capitals, and with spaces for line breaks and the like."""
+    """Return a text normalized for searching: case-folded, with each white space character as a space."""
     return "".join(" " if character.isspace() else character for character in text).casefold()
 
 
 def folded_at(blocks: Iterable[Block], place: int) -> Block | None:
-    """The long question whose last line, which says how it opens or folds, is the line `place` of all of these."""
+    """Return the long question whose last line, the hint on how to unfold it, is line `place` of these blocks."""
     for block in blocks:
         count = len(block.lines)
         if place < count:
-            return block if block.foldable and place == count - 2 else None  # an empty line is behind it
+            return block if block.foldable and place == count - 2 else None  # the last line of a block is empty
         place -= count
     return None
 
@@ -217,7 +217,7 @@ def _plain(line: Line, start: int, end: int) -> str:
 
 
 def answers_in(blocks: Sequence[Block]) -> Iterator[str]:
-    """The answers as the model wrote them, without notices in the middle of them; the last one first."""
+    """Yield the raw text of the answers, last first, without notices in between."""
     parts: list[str] = []
     for block in reversed(blocks):
         if block.kind == "user" and parts:

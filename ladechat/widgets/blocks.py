@@ -1,4 +1,4 @@
-"""The messages of a conversation, one below the other, and which line of it is whose."""
+"""The messages of a conversation, one below the other, and the mapping from lines to messages."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -11,13 +11,13 @@ from ladechat.widgets.flow import Line
 
 
 class Blocks:
-    """Messages in their order. How many lines it shows each knows alone; where they begin follows from that.
+    """The messages in order. Each holds its own lines; this class holds where each begins.
 
-    Only the last one may grow without a `count_anew`.
+    Only the last message may grow without a call of `count_anew`.
 
     Attributes:
-        waiting: how many of the first ones wait to be laid out, and have no lines until then.
-        gap: those in the middle that wait too, where an earlier place than the end was laid out first.
+        waiting: number of messages at the start that are not laid out yet, and so have no lines.
+        gap: messages in the middle that are not laid out either, after a jump to an earlier message.
     """
 
     def __init__(self) -> None:
@@ -42,12 +42,12 @@ class Blocks:
 
     @property
     def last_start(self) -> int:
-        """The number of its first line; 0 where there is none."""
+        """The number of the last message's first line; 0 without messages."""
         return self._starts[-1] if self._starts else 0
 
     @property
     def height(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         return self.last_start + len(self.last.lines) if self._blocks else 0
 
     @property
@@ -56,21 +56,21 @@ class Blocks:
         return [line for block in self._blocks for line in block.lines]
 
     def line(self, y: int) -> Line:
-        """One of the lines."""
+        """Return line number `y`."""
         number, place = self.place(y)
         return self._blocks[number].lines[place]
 
     def place(self, y: int) -> tuple[int, int]:
-        """The number of the message that has the line `y`, and which of its lines that is; there must be a message."""
+        """Return the number of the message at line `y`, and the line's index in it; there must be a message."""
         number = bisect_right(self._starts, y) - 1
         return number, y - self._starts[number]
 
     def start(self, number: int) -> int:
-        """The number of the first line of a message."""
+        """Return the number of a message's first line."""
         return self._starts[number]
 
     def last_where(self, true: Callable[[Line], bool]) -> int | None:
-        """The number of the last line of which this is true."""
+        """Return the number of the last line for which `true` holds."""
         lines = self.lines
         return next((y for y in range(len(lines) - 1, -1, -1) if true(lines[y])), None)
 
@@ -82,25 +82,25 @@ class Blocks:
             self.waiting = len(self._blocks)
 
     def keep(self, count: int) -> None:
-        """Forget all but the first so many messages."""
+        """Remove all but the first `count` messages."""
         del self._blocks[count:], self._starts[count:]
         self.waiting = min(self.waiting, count)
         self.gap = range(self.gap.start, min(self.gap.stop, count))
 
     def wait(self, first: int | None = None) -> None:
-        """Have all messages laid out anew: by `lay_out`, and those from the message `first` on by `lay_out_gap`."""
+        """Mark all messages for layout: those before `first` by `lay_out`, the others by `lay_out_gap`."""
         for block in self._blocks:
             block.wait()
         self.waiting = len(self._blocks) if first is None else first
         self.gap = range(self.waiting, len(self._blocks))
 
     def lay_out(self, width: int, formatted: bool, enough: Callable[[int], bool]) -> int:
-        """Lay out messages that wait, the last one first; return the number of lines that they have.
+        """Lay out waiting messages, last first; return how many lines they have.
 
         Args:
             width: of their text, in cells.
             formatted: whether answers are formatted.
-            enough: told that number after each message; where it returns True, the others wait for another call.
+            enough: called with the number of lines so far before each message; True leaves the others for another call.
         """
         lines = 0
         while self.waiting and not enough(lines):
@@ -112,7 +112,7 @@ class Blocks:
         return lines
 
     def lay_out_gap(self, width: int, formatted: bool, enough: Callable[[int], bool]) -> None:
-        """Lay out messages in the gap, the first one first; with the arguments of `lay_out`."""
+        """Lay out messages of the gap, first one first; the arguments are those of `lay_out`."""
         lines = 0
         while self.gap and not enough(lines):
             block = self._blocks[self.gap.start]
@@ -122,11 +122,11 @@ class Blocks:
         self.count_anew()
 
     def count_anew(self) -> None:
-        """Take over that messages above the last may have other lines than before."""
+        """Count the lines again, after messages above the last have changed."""
         *self._starts, _ = accumulate((len(block.lines) for block in self._blocks), initial=0)
 
     def selected(self, selection: Selection) -> str:
-        """What is selected, as it was written."""
+        """Return the raw text of a selection."""
         return "".join(
             block.selected(selection, start) for start, block in zip(self._starts, self._blocks, strict=True)
         )

@@ -1,11 +1,11 @@
-"""Text measured in terminal cells, and safe to print: what a model writes may hold anything.
+"""Text measured in terminal cells and made safe to print, since a model may write any character.
 
-Everything returned from here consists of characters that terminals draw with the same width. Line breaks, tabs, control
-characters and the like become visible symbols; what only modifies its neighbour, and is drawn differently from terminal
-to terminal (joiners, variation selectors, skin tones, flag letters), is reduced to plain parts.
+Everything returned by this module consists of characters that terminals draw with the same width. Line breaks, tabs,
+control characters and the like become visible symbols; characters that only modify their neighbour, and are drawn
+differently by terminals (joiners, variation selectors, skin tones, flag letters), are reduced to plain parts.
 
-`cell_size` is the one measure, of what `drawn` makes of a text on its way to the terminal. Rich and Textual, and with
-them the prompt, measure by it too (`measuring.py`).
+`cell_size` is the single measure. It counts the cells of a text as `drawn` sends it to the terminal. Rich and Textual,
+and so the prompt, measure by it too (`measuring.py`).
 """
 
 import re
@@ -17,9 +17,9 @@ from rich.cells import get_character_cell_size
 
 ELLIPSIS = "…"
 SPACE = "·"
-"""Stands for a space at either end of a token, where it would not be seen."""
+"""Stands for a space at either end of a token, where it would be invisible."""
 NO_TEXT = "◌"
-"""Stands for a token without text of its own, and carries a combining mark that has no letter to sit on."""
+"""Stands for a token without text, and carries a combining mark that has no letter."""
 UNPRINTABLE = "▯"
 
 CONTROL_SYMBOLS: dict[int, str] = {
@@ -30,17 +30,17 @@ CONTROL_SYMBOLS: dict[int, str] = {
     ord("\r"): "␍",
     ord("\t"): "⇥",
 }
-"""What steers a terminal, and what is shown in its place."""
+"""Control characters, and the symbols shown in their place."""
 
 PLAIN_PARTS: dict[int, str] = {
     0x200D: "",
     **dict.fromkeys(range(0xFE00, 0xFE10), ""),
     **dict.fromkeys(range(0x1F3FB, 0x1F400), ""),
     **{0x1F1E6 + letter: chr(ord("A") + letter) for letter in range(26)},
-    # Letters by name that are nothing but room, and not the same room everywhere.
+    # Letters by name, but blank, and of different widths in different terminals.
     **dict.fromkeys((0x115F, 0x1160, 0x3164, 0xFFA0), UNPRINTABLE),
 }
-"""What terminals draw in more ways than one, and what is drawn in its place."""
+"""Characters that terminals draw in different ways, and their replacements."""
 
 _SYMBOLS = CONTROL_SYMBOLS | PLAIN_PARTS
 _HAS_PARTS = re.compile(f"[{''.join(map(chr, PLAIN_PARTS))}]")
@@ -51,15 +51,15 @@ def cell_size(character: str) -> int:
     """Return the cells that a character takes, as `drawn`: 0, 1 or 2.
 
     A spacing mark, such as most vowel signs of Devanagari, has a cell of its own in xterm, VTE, tmux and the C library.
-    Rich counts it into the letter before; a line that is taken for shorter than it is would run into what stands right
-    of it. Where a terminal does draw both in one cell, the line is only followed by a little more space.
+    Rich counts it as part of the letter before; a line measured too short would overlap its right neighbour. Where a
+    terminal does draw both in one cell, the line only ends with a little more space.
     """
     own = own_size(character)
     return get_character_cell_size(character) if own is None else own
 
 
 def own_size(character: str) -> int | None:
-    """Return the cells of a character that rich counts otherwise; None for all others."""
+    """Return the cells of a character that Rich counts differently; None for all others."""
     if (part := PLAIN_PARTS.get(ord(character))) is not None:
         return len(part)
     return 1 if unicodedata.category(character) == "Mc" else None
@@ -67,24 +67,24 @@ def own_size(character: str) -> int | None:
 
 @lru_cache(maxsize=8192)
 def cell_len(text: str) -> int:
-    """Cells that a printable text takes."""
+    """Return the cells that a printable text takes."""
     return len(text) if text.isascii() else sum(map(cell_size, text))
 
 
 def drawn(text: str) -> str:
-    """Return `text`, which may hold escape sequences, as every terminal draws it: in as many cells as are counted."""
+    """Return `text`, which may hold escape sequences, in a form that all terminals draw in the counted cells."""
     return text.translate(PLAIN_PARTS) if _HAS_PARTS.search(text) else text
 
 
 @lru_cache(maxsize=8192)
 def joins_left(character: str) -> bool:
-    """Whether a character is part of the one before it: a mark, or what has no cell of its own."""
+    """Return whether a character is part of the one before it: a mark, or a character without a cell of its own."""
     return unicodedata.category(character).startswith("M") or not cell_size(character)
 
 
 @lru_cache(maxsize=8192)
 def printable(text: str) -> str:
-    """`text` without any character that would move the cursor, hide, or change the width of its neighbours."""
+    """Return `text` without characters that move the cursor, hide text, or change their neighbours' width."""
     text = text.translate(_SYMBOLS)
     if not text.isprintable():
         text = "".join(c if c.isprintable() else SPACE if c.isspace() else UNPRINTABLE for c in text)
@@ -95,7 +95,7 @@ def printable(text: str) -> str:
 
 @lru_cache(maxsize=8192)
 def visible(piece: str) -> str:
-    """A token's text as one is to see it: with its outer spaces shown, and a symbol where there is no text at all."""
+    """Return a token's text with its outer spaces visible, and a symbol if there is no text."""
     text = printable(piece)
     core = text.strip(" ")
     if not core:
@@ -107,7 +107,7 @@ def visible(piece: str) -> str:
 
 @lru_cache(maxsize=8192)
 def shorten(text: str, width: int) -> str:
-    """`text`, printable, in at most `width` cells; where something had to go, `…` says so."""
+    """Return `text`, printable, in at most `width` cells; a cut is marked by `…`."""
     text = printable(text)
     if cell_len(text) <= width:
         return text
@@ -118,6 +118,6 @@ def shorten(text: str, width: int) -> str:
 
 
 def fit(text: str, width: int) -> str:
-    """`text`, printable, in exactly `width` cells: shortened with `…`, or filled with spaces on the right."""
+    """Return `text`, printable, in exactly `width` cells: shortened with `…`, or padded with spaces on the right."""
     text = shorten(text, width)
     return text + " " * (width - cell_len(text))

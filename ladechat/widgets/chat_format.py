@@ -1,4 +1,4 @@
-"""Tokens of the chat format: a model guesses them like any others, and a reader should not take them for gibberish."""
+"""Control tokens of the chat format: models guess them like any others, but they should not look like gibberish."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ MOST_NAMED = 2
 
 
 def format_explained(pieces: Iterable[str]) -> str:
-    """What those of these tokens are that belong to the chat format, by their form; "" where none does."""
+    """Return an explanation of the chat-format tokens among these pieces, found by their form; "" without any."""
     found = [f"‹{visible(one)}›" for one in dict.fromkeys(pieces) if _OF_THE_FORMAT.fullmatch(one.strip())]
     if not found:
         return ""

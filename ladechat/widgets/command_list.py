@@ -1,4 +1,4 @@
-"""The commands that begin with what is typed, above the prompt; behind one with fixed choices, these."""
+"""The list above the prompt: slash commands that begin with the typed text, or the fixed choices of a command."""
 
 from collections.abc import Callable, Iterable
 
@@ -13,7 +13,7 @@ GAP = 2
 
 
 class SlashCommandList(MarkedList):
-    """A list that the prompt shows and steers. It never has the focus: what is typed goes to the prompt."""
+    """A list that the prompt shows and controls. It is never focused: keys go to the prompt."""
 
     DEFAULT_CSS = f"""
     SlashCommandList {{ display: none; height: auto; max-height: {MOST_ROWS}; border: none; padding: 0; }}
@@ -25,16 +25,16 @@ class SlashCommandList(MarkedList):
         self.can_focus = False
         self._offered: list[SlashCommand] = []
         self.choices: dict[str, Callable[[], Iterable[tuple[str, str]]]] = {}
-        """By the name of a command, what can stand behind it: each with its other name, if it has one."""
+        """For a command's name, the possible arguments, each with an alias or ""."""
 
     @property
     def marked(self) -> SlashCommand | None:
-        """The command that Enter runs, and Tab writes out."""
+        """The command that Enter runs and Tab completes."""
         place = self.highlighted
         return self._offered[place] if place is not None and place < len(self._offered) else None
 
     def offer(self, text: str) -> None:
-        """Show the commands that begin with a text, which is all that is typed; none for a text that is no such."""
+        """Show the commands that begin with `text`, the whole prompt; none if it is no command."""
         offered = self._beginning_with(text[1:]) if text.startswith("/") and not text[1:2].isspace() else []
         if offered and offered != self._offered:
             width = max(cell_len(command.usage) for command in offered) + GAP

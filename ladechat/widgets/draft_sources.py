@@ -1,4 +1,4 @@
-"""Where drafts come from: what their sources are called on the screen, and what they are."""
+"""The sources of drafts: their names on the screen, and descriptions."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -10,10 +10,10 @@ class Source(NamedTuple):
     """A source of drafts, in words.
 
     Attributes:
-        name: as it is shown beside drafts, where it may differ from the name in events: 'accepted' beside an ✗ would
-            contradict itself.
-        meaning: what it is, in a few words; "" for a drafter of one's own.
-        phrase: what a draft of it is.
+        name: the name shown beside drafts. It differs from the name in events where that would mislead: 'accepted'
+            beside an ✗ would contradict itself.
+        meaning: a description in a few words; "" for a user's own drafter.
+        phrase: the noun phrase for a draft of this source.
     """
 
     name: str
@@ -42,12 +42,12 @@ SOURCES = {
 
 
 def source_of(name: str) -> Source:
-    """The source of this name in events."""
+    """Return the source with this name in events."""
     words = name.replace("_", " ")
     return SOURCES.get(name) or Source(words, "", f"drafted by {words}")
 
 
 def sources_explained(names: Iterable[str]) -> str:
-    """What each of them is, once, in the order in which they come up first; "" where nothing is known of any."""
+    """Return a description of each source, once, in order of first appearance; "" if none is known."""
     known = [f"{one.name}, {one.meaning}" for one in map(source_of, dict.fromkeys(names)) if one.meaning]
     return f"Where drafts come from: {'; '.join(known)}." if known else ""

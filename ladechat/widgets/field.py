@@ -1,4 +1,4 @@
-"""One line of input beside a list: what is typed, and the keys of the screen after it, in their order."""
+"""A line of input beside a list. Typed text and the keys of the screen act in the order in which they were typed."""
 
 from collections.abc import Awaitable, Callable
 
@@ -9,15 +9,14 @@ from ladechat.widgets.typed import TypedLine
 
 
 class Field(TypedLine):
-    """An input whose keys act in the order in which they were typed, however fast they come.
+    """An input whose keys act in the order in which they were typed, at any speed.
 
-    When a key has come up to the app, letters that were typed after it are in the field, and word of those before it
-    may still be on its way to the list: Enter would open what stood there before. So the field runs the screen's keys,
-    and its own, in their turn.
+    When a key has bubbled up to the app, letters typed after it are already in the field, while messages about letters
+    before it may not have reached the list: Enter would open an outdated item. So the field runs the screen's key
+    bindings, and its own, in order.
 
     Args:
-        settle: brings the screen up to date with what is typed; called before a key of the screen acts. Esc does not
-            wait for it.
+        settle: updates the screen to the typed text; called before a key of the screen acts, except Esc.
         placeholder: shown while nothing is typed.
         id: of the widget.
     """
@@ -27,7 +26,7 @@ class Field(TypedLine):
         self._settle = settle
 
     async def on_key(self, event: events.Key) -> None:
-        """Run what the key is bound to now. One that was on its way when the focus left goes where the focus is."""
+        """Run the key's current binding. A key that arrives after the focus has moved is sent to the focused widget."""
         focused = self.app.focused
         if focused is not None and focused is not self:
             send_on(event, focused)
@@ -46,5 +45,5 @@ class Field(TypedLine):
             event.stop()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enter is the screen's."""
+        """Return False for Enter, which is the screen's."""
         return action != "submit"

@@ -1,4 +1,4 @@
-"""Where a text stands in the lines of the conversation."""
+"""Search for a text in the lines of the conversation."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,17 +10,17 @@ from ladechat.widgets.flow import Line
 
 
 def first_in(block: Block, first: int, text: str) -> Selection | None:
-    """The first place of a text in a message whose first line is the `first` of the conversation."""
+    """Return the first occurrence of a text in a message that begins at line `first` of the conversation."""
     named = bool(block.name)
     return _place(block.lines[named:], first + named, text, str.find)
 
 
 def last_said(blocks: Sequence[Block], end: int, text: str) -> Selection | None:
-    """The last place of a text in a question or an answer: not in their names, nor in what the program says.
+    """Return the last occurrence of a text in a question or an answer, excluding names and notices.
 
     Args:
-        blocks: where it is looked for.
-        end: the number of the line behind them in the conversation.
+        blocks: the messages to search.
+        end: the number of the line after them in the conversation.
         text: not empty.
     """
     first = end
@@ -33,14 +33,15 @@ def last_said(blocks: Sequence[Block], end: int, text: str) -> Selection | None:
 
 
 def _place(lines: Sequence[Line], first: int, text: str, find: Callable[[str, str], int]) -> Selection | None:
-    """The first place of a text, or by `str.rfind` the last, however it is wrapped. Case does not matter, nor whether
-    words have a space or a line break between them. `first` is the number of the first line in the conversation.
+    """Return the first occurrence of a text (with `str.rfind` the last), across wrapped lines. Case does not matter,
+    nor whether words are separated by spaces or line breaks. `first` is the number of the first line in the
+    conversation.
     """
     written, places = "", []
     for y, line in enumerate(lines, start=first):
         indent = INDENT if line.text.startswith(" " * INDENT) else 0
         for x, character in enumerate(line.text[indent:] + line.joint, start=indent):
-            searched = folded(character)  # which may be longer: ß is ss
+            searched = folded(character)  # may be longer than the character: ß is ss
             written += searched
             places += [Offset(x, y)] * len(searched)
     wanted = folded(text)

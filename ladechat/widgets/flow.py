@@ -1,4 +1,4 @@
-"""Text in several inks, wrapped at words, growing at its end without being wrapped again from the start."""
+"""Styled text, wrapped at words, that grows at its end without being wrapped again from the start."""
 
 from collections.abc import Iterable
 from typing import Literal, Protocol
@@ -14,11 +14,12 @@ _WRITTEN = str.maketrans(
         **dict.fromkeys("\u00a0\u1680\u202f\u205f", " "),
         **dict.fromkeys(map(chr, range(0x2000, 0x200B)), " "),
         "\u3000": "  ",
-        # Hints for joining and breaking words and for the direction of a letter: nothing is to be seen of them.
+        # Hints for joining and breaking words and for the direction of a letter: they are invisible.
         **dict.fromkeys("\u00ad\u061c\u200b\u200c\u200e\u200f\u2060\ufeff", ""),
     }
 )
-"""What is part of ordinary writing, as a terminal shows it. What could hide or turn text around is not among it."""
+"""Characters of ordinary writing that terminals need in another form. Characters that could hide or reorder text are
+not among them."""
 
 
 Markup = Literal[
@@ -37,18 +38,19 @@ Markup = Literal[
     "name",
     "comment",
 ]
-"""What formatted text is made of. A `mark` is not part of what was written: a bullet, the frame of a listing."""
+"""Kinds of formatted text. A `mark` was not written: a bullet, the frame of a listing."""
 
 
 class Ink(msgspec.Struct, frozen=True, gc=False):
-    """What a stretch of text is. Like a line it is not looked through for garbage: a conversation has very many.
+    """The role of a run of text, from which its style follows. Like `Line`, it is not tracked by the garbage collector,
+    since a conversation has very many.
 
     Attributes:
         kind: "answer" is an answer whose steps are not known.
         turn, step: of a token, the answer and the step that it belongs to.
-        tokens: how many tokens the step yielded.
-        token: which of them this is.
-        own: whether it is the model's own next token, after drafts that were accepted.
+        tokens: number of tokens that the step emitted.
+        token: the index of this one among them.
+        own: whether it is the model's own next token, after accepted drafts.
     """
 
     kind: Literal["plain", "label", "user", "muted", "alert", "answer", "step"] | Markup
@@ -67,10 +69,10 @@ Run = tuple[str, Ink]
 
 
 class Origin(Protocol):
-    """Where a formatted line comes from."""
+    """The source of a formatted line."""
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where the characters `start` to `end` of the line stand in the text as it was written."""
+        """Return where the characters `start` to `end` of the line are in the raw text."""
         ...
 
 
@@ -78,9 +80,9 @@ class Line(msgspec.Struct, gc=False):
     """One line of the screen.
 
     Attributes:
-        joint: what stood between it and the next: a line break, or a space, or nothing.
-        copied: what is copied in its place, where that is not its text.
-        origin: of a line that shows a text in another form than it was written in.
+        joint: the text between it and the next line: a line break, a space, or nothing.
+        copied: the text that is copied instead of the line's own, if they differ.
+        origin: the place in the raw text, for a line of formatted text.
     """
 
     runs: tuple[Run, ...] = ()
@@ -96,8 +98,8 @@ class Line(msgspec.Struct, gc=False):
 class Flow:
     """Wraps text to `width` cells as it arrives.
 
-    A line above the last can no longer change, because lines are filled greedily; so an append wraps the last line and
-    the new text, and nothing else.
+    Lines are filled greedily, so those above the last can no longer change: an append wraps only the last line and the
+    new text.
     """
 
     def __init__(self, width: int) -> None:
@@ -105,11 +107,11 @@ class Flow:
         self.lines: list[Line] = [Line()]
 
     def append(self, text: str, ink: Ink) -> int:
-        """Add text at the end; the index of the first line that is not as it was."""
+        """Append text; return the index of the first line that has changed."""
         return self.extend([(text, ink)])
 
     def extend(self, texts: Iterable[tuple[str, Ink]]) -> int:
-        """Add texts at the end, in one go; the index of the first line that is not as it was."""
+        """Append several texts; return the index of the first line that has changed."""
         first_changed = len(self.lines) - 1
         coming: list[Run] = []
         for text, ink in texts:
@@ -131,8 +133,8 @@ class Flow:
 
 
 def wrap(runs: Iterable[Run], width: int, *, words: bool = True) -> list[Line]:
-    """Break text without line breaks into lines of at most `width` cells: between words where there are any, or, for a
-    listing, wherever a line is full.
+    """Break text without line breaks into lines of at most `width` cells: between words if possible, or, with `words`
+    False (a listing), wherever a line is full.
     """
     characters = _inked(runs)
     lines: list[Line] = []
@@ -142,7 +144,7 @@ def wrap(runs: Iterable[Run], width: int, *, words: bool = True) -> list[Line]:
         gap = "".join(character for character, _ in characters[end:following])
         lines.append(Line(tuple(_as_runs(characters[start:end])), joint=gap))
         if following >= len(characters):
-            if gap:  # a space that has no room: it stands between this line and what will come
+            if gap:  # a trailing space without room: the text to come begins on a new line
                 lines.append(Line())
             lines[-1].joint = "\n"
             return lines
@@ -150,7 +152,7 @@ def wrap(runs: Iterable[Run], width: int, *, words: bool = True) -> list[Line]:
 
 
 def ink_at(line: Line, cell: int) -> Ink:
-    """The ink of what stands in a cell of a line."""
+    """Return the ink of the text in a cell of a line."""
     for text, ink in line.runs:
         cell -= cell_len(text)
         if cell < 0:
@@ -159,19 +161,19 @@ def ink_at(line: Line, cell: int) -> Ink:
 
 
 def safe(text: str) -> str:
-    """`text` as a terminal may be given it, line by line."""
+    """Return `text` with unsafe characters replaced, line by line, for a terminal."""
     text = text.replace("\r\n", "\n").translate(_WRITTEN)
-    # A mark at the head of a piece belongs to the character before, which the leading letter stands for.
+    # A mark at the start of a piece belongs to the character before it; the letter put in front stands for that one.
     return "\n".join(printable("x" + line)[1:] for line in text.split("\n"))
 
 
 def safe_with_tabs(text: str) -> str:
-    """`text` in the same way for a file, where a tab is a tab: in a Makefile spaces are none."""
+    """Return `text` made safe for a file: as `safe`, but with tabs as tabs, which a Makefile needs."""
     return "\t".join(map(safe, text.split("\t")))
 
 
 def _line_end(characters: list[tuple[str, Ink]], start: int, width: int, words: bool) -> tuple[int, int]:
-    """Where the line that begins at `start` ends, and where the next one begins."""
+    """Return the end of the line that begins at `start`, and the start of the next one."""
     cells = 0
     last_space = None
     for place in range(start, len(characters)):
@@ -192,7 +194,7 @@ def _line_end(characters: list[tuple[str, Ink]], start: int, width: int, words: 
 
 
 def _inked(runs: Iterable[Run]) -> list[tuple[str, Ink]]:
-    """Character by character; a mark that one step put on a letter of another has the ink of the letter."""
+    """Split runs into characters; a mark that one step put on a letter of another step has the ink of the letter."""
     characters: list[tuple[str, Ink]] = []
     for text, ink in runs:
         for character in text:
@@ -202,7 +204,7 @@ def _inked(runs: Iterable[Run]) -> list[tuple[str, Ink]]:
 
 
 def _head_of(characters: list[tuple[str, Ink]], place: int, start: int) -> int:
-    """Where the letter begins that the character at `place` belongs to; `place` itself if that fills the line alone."""
+    """Return the start of the letter that the character at `place` belongs to; `place` if the letter fills the line."""
     head = place
     while head > start and joins_left(characters[head][0]):
         head -= 1

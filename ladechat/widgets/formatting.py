@@ -21,7 +21,7 @@ from ladechat.protocol import (
 )
 
 SYSTEM_CHARACTERS = 200
-"""Of a system prompt, in a notice."""
+"""Limit on the characters of a system prompt shown in a notice."""
 
 REASONS = {
     "stopped": "stopped",
@@ -33,12 +33,12 @@ MEANT = "as long as answers get in a lesson"
 
 
 def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bool = False) -> str:
-    """One line below an answer: its figures, and why it ended if it did not end by itself.
+    """Return the line below an answer: its figures, and the stop reason unless the model ended it.
 
     Args:
-        event: the end.
-        remembered: how many of its tokens were drafted from what earlier answers had left.
-        limit_meant: whether answers are to end at their length limit, as in a lesson.
+        event: the end of the answer.
+        remembered: number of its tokens that were drafted from n-grams of earlier answers.
+        limit_meant: whether answers are meant to end at their length limit, as in a lesson.
     """
     parts = figures(event)
     if remembered:
@@ -50,7 +50,7 @@ def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bo
 
 
 def figures(event: TurnFinished) -> list[str]:
-    """Tokens, passes, tokens a pass (the paper's S) and tokens per second of an answer, as far as there are any."""
+    """Return the known figures of an answer: tokens, passes, tokens per pass (the paper's S) and tokens per second."""
     tokens = len(event.token_ids)
     parts = [counted(tokens, "token")]
     if event.steps:
@@ -61,7 +61,7 @@ def figures(event: TurnFinished) -> list[str]:
 
 
 def joined(first: TurnFinished, second: TurnFinished) -> TurnFinished:
-    """The sum of an answer that went on: its end is that of the second part."""
+    """Return the totals of a continued answer; the stop reason is that of the second part."""
     parts = (first, second)
     rated = [(one.estimated_speedup, one.decode_seconds) for one in parts if one.estimated_speedup is not None]
     seconds = sum(took for _, took in rated)
@@ -77,28 +77,28 @@ def joined(first: TurnFinished, second: TurnFinished) -> TurnFinished:
 
 
 def counted(count: int, name: str) -> str:
-    """``1 pass``, ``2 passes``."""
+    """Return a count with its noun: ``1 pass``, ``2 passes``."""
     return f"{count:,} {plural(count, name)}"
 
 
 def plural(count: float, name: str) -> str:
-    """A name as it stands behind a number: ``pass`` or ``passes``."""
+    """Return the form of a noun after a number: ``pass`` or ``passes``."""
     return name if count == 1 else name + ("es" if name.endswith(("s", "ch")) else "s")
 
 
 def is_own(step: Step, token: int) -> bool:
-    """Whether a token of a step is the model's own next one, after drafts that were accepted."""
+    """Return whether a token of a step is the model's own next one, after accepted drafts."""
     return len(step.token_ids) > 1 and step.origins[token] == "model"
 
 
 def duration(seconds: float) -> str:
-    """A measured time: "48 ms", and from a second on "1.2 s"."""
+    """Return a measured time as text: "48 ms", from one second on "1.2 s"."""
     milliseconds = round(1000 * seconds)
     return f"{milliseconds} ms" if milliseconds < 1000 else f"{seconds:.1f} s"
 
 
 def describe_trimming(event: HistoryTrimmed) -> str:
-    """What is missing from the prompt, and why."""
+    """Return a notice that says what was left out of the prompt, and why."""
     number = event.dropped_turns
     oldest, its = ("question was", "its answer") if number == 1 else (f"{number} questions were", "their answers")
     return (
@@ -113,7 +113,12 @@ SYSTEM_FOLDED = (
 
 
 def describe_system(text: str, *, as_before: bool = False) -> str:
-    """The system prompt from now on, in one line; `as_before` says whether the last question had it already."""
+    """Return a notice of the system prompt that is active from now on, in one line.
+
+    Args:
+        text: the system prompt; "" for none.
+        as_before: whether the last question had it already.
+    """
     line = " ".join(text.split())
     shown = line if len(line) <= SYSTEM_CHARACTERS else line[: SYSTEM_CHARACTERS - 1] + "…"
     if as_before:
@@ -122,12 +127,12 @@ def describe_system(text: str, *, as_before: bool = False) -> str:
 
 
 def describe_failure(event: Failed) -> str:
-    """What went wrong, and what to do."""
+    """Return what went wrong, and what to do."""
     return f"{event.message} {event.hint}"
 
 
 def describe_loading(event: Loading) -> str:
-    """What is being done, and how far: a download in bytes, anything else by its stage."""
+    """Return the loading stage and its progress: a download in bytes, anything else by its stage."""
     if event.done_bytes is not None and event.total_bytes:
         share = _percent(event.done_bytes / event.total_bytes)
         return f"{event.doing} · {_bytes(event.done_bytes, event.total_bytes)} · {share} · Esc stops"
@@ -136,19 +141,19 @@ def describe_loading(event: Loading) -> str:
 
 
 def describe_waiting(questions: int, continuing: bool) -> str:
-    """Describe what begins when the engine can: an answer that goes on once it has loaded, questions in line."""
+    """Return what starts once the engine has loaded: the rest of an answer, or the waiting questions."""
     answer = "/continue waits" if continuing else ""
     line = f"{counted(questions, 'question')} wait{'s' * (questions == 1)}" if questions else ""
     return " · ".join(filter(None, (answer, line)))
 
 
 def describe_model(event: Ready) -> str:
-    """The facts that the status line has room for: size, quantisation and context."""
+    """Return the model's facts for the status line: size, quantization and context length."""
     return f"{_size(event)} · context {event.context_length:,}"
 
 
 def describe_memory(memory: Memory | None) -> str:
-    """The memory that the engine takes, on a GPU or else in RAM, and the part of it that is the KV cache."""
+    """Return the memory that the engine uses, on a GPU or else in RAM, and the share of the KV cache."""
     if memory is None:
         return ""
     parts = []
@@ -164,12 +169,12 @@ def describe_memory(memory: Memory | None) -> str:
 
 
 def name_of(model: str) -> str:
-    """A model by its short name: the last part of a path or a hub id."""
+    """Return the short name of a model: the last part of a path or hub id."""
     return "demo model" if model == catalog.BUNDLED else model.rstrip("/").rsplit("/", 1)[-1]
 
 
 def introduce(event: Ready) -> str:
-    """The model and where it runs; and its own sampling settings, which are not used."""
+    """Return an introduction: the model, its device, and its own sampling settings, which are not used."""
     facts = (
         f"{name_of(event.model)}: {_size(event)}, context {event.context_length:,}, {event.dtype} on {event.device}."
     )
@@ -199,7 +204,7 @@ def _percent(share: float) -> str:
 
 
 def _bytes(done: int, total: int) -> str:
-    """Both numbers in the unit that suits the larger one."""
+    """Return both numbers in the unit that suits the larger one."""
     unit, size, digits = _unit(total)
     return f"{done / size:.{digits}f} of {total / size:.{digits}f} {unit}"
 
@@ -210,23 +215,23 @@ def _size_of(count: int) -> str:
 
 
 def _unit(count: int) -> tuple[str, float, int]:
-    """The unit for a number of bytes, how many bytes it has, and how many decimals to show."""
+    """Return the unit for a number of bytes, the bytes in one unit, and the decimals to show."""
     units = (("GB", 1e9, 1), ("MB", 1e6, 1), ("kB", 1e3, 1))
     return next((unit for unit in units if count >= unit[1]), ("B", 1, 0))
 
 
 def announced(decoders: Sequence[DecoderInfo]) -> Mapping[str, DecoderInfo]:
-    """The decoders by name: those that an engine has announced, or, before it has, those of this version."""
+    """Return the decoders by name: those announced by an engine, or before that, those of this version."""
     return {info.name: info for info in decoders} or catalog.DECODERS
 
 
 def info_of(name: str, decoders: Mapping[str, DecoderInfo]) -> DecoderInfo:
-    """What is known of a decoder; of one that nobody has announced, that is a name to show."""
+    """Return what is known of a decoder; for an unknown one, an entry that holds only its name."""
     return decoders.get(name) or DecoderInfo(name=name, label=name.replace("_", " "), help="")
 
 
 def describe_drawing(event: TurnStarted) -> str:
-    """Return how the tokens of an answer are sampled, and how many at most. What changes nothing is left out."""
+    """Return how the tokens of an answer are sampled, and the token limit. Settings without effect are left out."""
     settings, usual = event.settings, SamplingSettings()
     values = {name: getattr(settings, name) for name in usual.__struct_fields__}
     values["seed"] = event.seed if settings.temperature else None
@@ -236,7 +241,7 @@ def describe_drawing(event: TurnStarted) -> str:
 
 
 def describe_settings(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> str:
-    """A decoder and its parameters: "lookahead W 5 N 3 G 5". What is on or off is named where it is not as usual."""
+    """Return a decoder and its parameters: "lookahead W 5 N 3 G 5". Switches at their default are left out."""
     info = info_of(settings.decoder, decoders)
     parts = [info.label]
     for parameter in info.parameters:

@@ -1,4 +1,4 @@
-"""The guesses of one step as a tree: what branches a draft tree has, and which guesses begin alike."""
+"""The guesses of one step as a tree: the branches of the draft tree, and the prefixes that guesses share."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -8,11 +8,11 @@ from ladechat import protocol
 
 
 class Line(NamedTuple):
-    """One guess, in a line of its own.
+    """One guess, on a line of its own.
 
     Attributes:
         guess: the guess.
-        shared: how many of its first tokens stand in the lines above already.
+        shared: number of its first tokens that are in the lines above already.
         forks: for each number of shared tokens up to `shared`, whether a later line forks off there too.
     """
 
@@ -22,9 +22,9 @@ class Line(NamedTuple):
 
 
 def in_lines(guesses: Iterable[protocol.Candidate]) -> list[Line]:
-    """Guesses that begin alike one below the other, in the order in which their beginnings come up first.
+    """Return guesses as lines, those with a common prefix below each other, prefixes in order of first appearance.
 
-    Those that were not tried are no part of the tree, and come last.
+    Guesses that were not tried are no part of the tree, and come last.
     """
     guesses = list(guesses)
     tried = _ordered([guess for guess in guesses if guess.tried], 0)
@@ -38,7 +38,7 @@ def in_lines(guesses: Iterable[protocol.Candidate]) -> list[Line]:
 
 
 def branches(draft: protocol.DraftTree, known: Sequence[protocol.Candidate]) -> list[protocol.Candidate]:
-    """The branches of a draft tree from the last token to each leaf, but for those that are a part of `known` ones."""
+    """Return a draft tree's branches, from the last token to each leaf, except prefixes of `known` guesses."""
     inner = set(draft.parents)
     shown = {tuple(each.token_ids[:end]) for each in known if each.tried for end in range(1, len(each.token_ids) + 1)}
     found: list[protocol.Candidate] = []
@@ -63,7 +63,7 @@ def branches(draft: protocol.DraftTree, known: Sequence[protocol.Candidate]) -> 
 
 
 def verdict_of(draft: protocol.DraftTree, path: Sequence[int]) -> protocol.Verdict:
-    """What became of the node at the end of a path of tokens from the root; `untested` if it was not in the tree."""
+    """Return the verdict on the node at the end of a path from the root; `untested` if the tree has no such node."""
     node = -1
     children = {
         (parent, token): i for i, (parent, token) in enumerate(zip(draft.parents, draft.token_ids, strict=True))
@@ -76,7 +76,7 @@ def verdict_of(draft: protocol.DraftTree, path: Sequence[int]) -> protocol.Verdi
 
 
 def _ordered(guesses: Sequence[protocol.Candidate], depth: int) -> list[protocol.Candidate]:
-    """Guesses that share their first `depth` tokens, those that share the next one together."""
+    """Order guesses that share their first `depth` tokens so that those with the same next token are together."""
     groups: dict[int | None, list[protocol.Candidate]] = {}
     for guess in guesses:
         groups.setdefault(guess.token_ids[depth] if depth < len(guess.token_ids) else None, []).append(guess)
@@ -87,7 +87,7 @@ def _ordered(guesses: Sequence[protocol.Candidate], depth: int) -> list[protocol
 
 
 def _forks_again(shared: Sequence[int], depth: int) -> bool:
-    """Whether one of the lines that follow shares exactly `depth` tokens with those before it."""
+    """Return whether one of the following lines shares exactly `depth` tokens with those before it."""
     for later in shared:
         if later <= depth:
             return later == depth
@@ -95,7 +95,7 @@ def _forks_again(shared: Sequence[int], depth: int) -> bool:
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two guesses begin with in common."""
+    """Return the length of the common prefix of two guesses, in tokens."""
     count = 0
     for mine, theirs in zip(one, other, strict=False):
         if mine != theirs:

@@ -1,4 +1,4 @@
-"""Looking back: any step of an answer that is on the screen, with the panels and the conversation showing it."""
+"""Looking back: any step of an answer on the screen, shown in the panels and marked in the conversation."""
 
 from ladechat.widgets.answer_steps import AnswerSteps, KeptAnswers
 from ladechat.widgets.panel import LAST_TELLING
@@ -11,11 +11,11 @@ HOW_TO = "← → · Esc newest"
 
 
 class Inspection:
-    """Which step is looked at, and what shows it. An answer that is being written goes on meanwhile.
+    """Selects the step to look back at, and shows it. An answer that is being written continues meanwhile.
 
     Args:
-        answers: those that can be looked at.
-        timeline: shows where in the answer one is.
+        answers: the answers that can be looked back at.
+        timeline: shows the step's place in the answer.
     """
 
     def __init__(
@@ -34,19 +34,19 @@ class Inspection:
 
     @property
     def running(self) -> bool:
-        """Is a step looked at?"""
+        """Whether a step is being looked at."""
         return self._side.looked_at is not None
 
     @property
     def at_newest(self) -> bool:
-        """Is that the newest step of all?"""
+        """Whether that is the newest step of all."""
         looked_at = self._side.looked_at
         if looked_at is None or looked_at.answer is not self._side.answer:
             return False
         return looked_at.place == len(looked_at.answer) - 1
 
     def look_at_step(self, turn: int, index: int, token: int = 0) -> bool:
-        """Look at a step of an answer, and there at a token; False if its steps are not kept."""
+        """Look back at a step of an answer and at one of its tokens; return False if its steps are not stored."""
         answer = self._answers.get(turn)
         if answer is None or not len(answer):
             return False
@@ -54,7 +54,7 @@ class Inspection:
         return True
 
     def look_at_latest(self) -> None:
-        """Look back at the latest answer: at the step that the panels show, or at the one before if it is the last."""
+        """Look back at the latest answer: at the step in the panels, or at the one before if that is the last."""
         turn = self._answers.latest
         answer = None if turn is None else self._answers.get(turn)
         if answer is None:
@@ -64,19 +64,19 @@ class Inspection:
         self._look(answer, before_last if shown is None else min(shown, before_last))
 
     def walk(self, steps: int) -> None:
-        """So many steps on, or back if they are negative."""
+        """Move by a number of steps; backward if negative."""
         looked_at = self._side.looked_at
         if looked_at is not None:
             self._look(looked_at.answer, looked_at.place + steps)
 
     def seek(self, fraction: float) -> None:
-        """To the step that is at a fraction of the answer, 0 to 1."""
+        """Move to the step at a fraction of the answer, 0 to 1."""
         looked_at = self._side.looked_at
         if looked_at is not None:
             self._look(looked_at.answer, round(fraction * (len(looked_at.answer) - 1)))
 
     def leave(self) -> None:
-        """Show the newest state again."""
+        """Return to the newest state."""
         if self.running:
             self._side.leave_steps()
             self._transcript.unmark()
@@ -84,7 +84,7 @@ class Inspection:
             self._status.mode = ""
 
     def _look(self, answer: AnswerSteps, place: int, token: int = 0) -> None:
-        """Look at the step at a place, or at the nearest that there is."""
+        """Look back at the step at an index, or at the nearest one."""
         place = min(max(place, 0), len(answer) - 1)
         self._side.look_at(answer, place, token)
         step = answer.step(place)
@@ -93,7 +93,7 @@ class Inspection:
         self.show_place()
 
     def show_place(self) -> None:
-        """Say where in the answer one is; it may have grown."""
+        """Show the step's place in the answer, which may have grown."""
         looked_at = self._side.looked_at
         if looked_at is not None:
             steps = len(looked_at.answer)

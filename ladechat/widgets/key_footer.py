@@ -17,12 +17,12 @@ from ladechat.widgets.strips import strip_of
 
 
 class FooterKey(NamedTuple):
-    """A key, as the footer shows it.
+    """A key, as shown in the footer.
 
     Attributes:
-        key: as the app knows it.
-        shown: as people know it.
-        group: what several keys do together; "" for one alone.
+        key: Textual's name of the key.
+        shown: its name for users.
+        group: common description of several keys; "" for a key alone.
     """
 
     key: str
@@ -34,7 +34,7 @@ class FooterKey(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Some cells of the line. `part` is that of the style, `key` the one they press."""
+    """Some cells of the line. `part` selects the style, `key` is pressed by a click."""
 
     text: str
     part: str = ""
@@ -42,10 +42,10 @@ class _Piece(NamedTuple):
 
 
 class KeyFooter(Widget):
-    """Shows what keys do now; a click presses one. At the right is the key of the palette.
+    """Shows the active key bindings; a click presses a key. At the right is the key of the palette.
 
-    One widget that draws a line. Textual's own has a widget for each key: a dozen go and come, with a new layout of the
-    screen, at the first letter that is typed.
+    It is one widget that draws a line. Textual's own footer has a widget for each key: a dozen would be removed and
+    mounted, with a new layout of the screen, at the first letter that is typed.
     """
 
     DEFAULT_CSS = """
@@ -84,7 +84,7 @@ class KeyFooter(Widget):
             self.call_after_refresh(self._look)
 
     def _look(self) -> None:
-        """Draw the line again if keys do something else than it says."""
+        """Draw the line again if the key bindings have changed."""
         if not self.is_attached:
             return
         active = self.screen.active_bindings
@@ -115,15 +115,15 @@ class KeyFooter(Widget):
         return Strip([*line, *(self._segment(piece, blank) for piece in right)], width)
 
     def _left(self, room: int) -> Iterator[_Piece]:
-        """All but the palette: of the keys, and of those in a group, as many as have room to be read."""
+        """Yield the pieces of all keys but the palette's: as many keys, or groups of keys, as fit into `room` cells."""
         for pieces in self._groups():
             room -= _cells(pieces)
-            if room < -_cells([self._gap]):  # nothing needs the gap at the end
+            if room < -_cells([self._gap]):  # the last key needs no gap after it
                 return
             yield from pieces
 
     def _groups(self) -> Iterator[list[_Piece]]:
-        """The pieces of each key, or of several that are one group."""
+        """Yield the pieces of each key, or of each group of several keys."""
         for group, members in groupby(self.keys, lambda key: key.group):
             several = list(members)
             if group and len(several) > 1:
@@ -143,7 +143,7 @@ class KeyFooter(Widget):
     def _segment(self, piece: _Piece, blank: Style) -> Segment:
         if not piece.part:
             return Segment(piece.text, blank)
-        off = piece.key is not None and not piece.key.enabled  # drawn like what is no key
+        off = piece.key is not None and not piece.key.enabled  # a disabled key is drawn in the style of descriptions
         style = blank + self.get_component_rich_style(f"key-footer--{'description' if off else piece.part}")
         if piece.key is not None and piece.key == self._pointed:
             style += self.get_component_rich_style("key-footer--pointed")
@@ -152,7 +152,7 @@ class KeyFooter(Widget):
     # --- the mouse ----------------------------------------------------------------------------------------------------
 
     def _key_at(self, x: int) -> FooterKey | None:
-        """The key whose cells these are, from the left of the content."""
+        """Return the key at column `x` of the content."""
         right = [] if self.palette is None else list(self._palette(self.palette))
         start = self.content_size.width - _cells(right)
         pieces: Iterable[_Piece] = self._left(max(start, 0))

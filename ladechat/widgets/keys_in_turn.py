@@ -1,8 +1,8 @@
-"""Keys act in the order in which they were typed, however fast they come, and where the one before has led.
+"""Keys act in the order in which they were typed, at any speed, on the screen that an earlier key has opened.
 
-Textual looks up what a key does once it has come up to the app, and says where it goes when it is read. In a burst, as
-of a macro or over a slow line, all of its keys are on their way to one widget before the first has opened a screen. So
-that widget runs what is bound in its turn, and sends on what is for another.
+Textual looks up a key's action once the key has bubbled up to the app, but chooses the receiving widget when the key is
+read. In a burst, as of a macro or over a slow line, all keys are queued at one widget before the first has opened a
+screen. So that widget runs the bindings in order, and forwards the keys that belong to another screen.
 """
 
 from textual import events
@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 
 def sent_on(widget: Widget, event: events.Key | events.Paste) -> bool:
-    """Send on a key or a paste for a screen that a key before it has opened; return whether that is so."""
+    """Forward a key or a paste if an earlier key has opened another screen; return whether it was forwarded."""
     if widget.screen is widget.app.screen:
         return False
     send_on(event, widget.app.focused or widget.app.screen)
@@ -18,7 +18,7 @@ def sent_on(widget: Widget, event: events.Key | events.Paste) -> bool:
 
 
 def send_on(event: events.Key | events.Paste, target: Widget) -> None:
-    """Have another widget take a key or a paste."""
+    """Post a key or a paste to another widget instead."""
     event.prevent_default()
     event.stop()
     if isinstance(event, events.Paste):

@@ -1,4 +1,4 @@
-"""One decoder in a race: its figures, how far it has come, and its answer in the colours of its steps."""
+"""One decoder in a race: its figures, its progress, and its answer in the colours of its steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ TALL = 4
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a lane is, as it is written.
+    """A decoder's state in the race, as text.
 
     Attributes:
-        place: whether it leads, or how it came in; without colour too that tells who is ahead.
-        figures: tokens, passes, tokens a pass and seconds; none before the first step.
-        fraction: how far along its bar, 0 to 1.
+        place: whether it leads, or its final place; this shows who is ahead even without colour.
+        figures: tokens, passes, tokens per pass and seconds; none before the first step.
+        fraction: progress of its bar, 0 to 1.
     """
 
     place: str = ""
@@ -43,7 +43,7 @@ class Standing:
 
 
 class LaneHead(Panel):
-    """Name, place, figures and bar of a lane, in four rows where there is that much height, else in one."""
+    """Name, place, figures and bar of a lane, in four rows if there is room, else in one."""
 
     DEFAULT_CSS = """
     LaneHead > .lane-head--bar { color: $text-primary; }
@@ -56,7 +56,7 @@ class LaneHead(Panel):
         """The user has clicked at a fraction of the bar.
 
         Args:
-            lane: whose bar it is.
+            lane: the lane of the bar.
             fraction: 0 to 1.
         """
 
@@ -82,9 +82,9 @@ class LaneHead(Panel):
             counts, rates = (SEPARATOR.join(part) for part in (figures[:2], figures[2:]))
             return [top, [(counts, Style())], [(rates, self.muted)], self._line(width)]
         name = f"{self.label} {standing.place}".rstrip()
-        self._bar = range(width - BAR, width)  # of one length in all lanes, so that they can be compared
+        self._bar = range(width - BAR, width)  # of equal length in all lanes, for comparison
         room = self._bar.start - 1
-        # Tokens a pass follow from what stands before them, so they go first.
+        # Tokens per pass follow from the figures before them, so they are left out first.
         shorter = (figures, (*figures[:2], *figures[3:]), figures[:2], ())
         text = longest(room - cell_len(name), ["".join(f"{SEPARATOR}{one}" for one in part) for part in shorter])
         gap = " " * max(room - cell_len(name + text) + 1, 0)
@@ -104,10 +104,10 @@ class LaneHead(Panel):
 
 
 class LaneView(Vertical):
-    """A head, and below it the answer as far as it is shown.
+    """A head, and below it the answer up to the shown step.
 
     Args:
-        label: the decoder's name for people.
+        label: the decoder's name for users.
     """
 
     DEFAULT_CSS = """
@@ -119,7 +119,7 @@ class LaneView(Vertical):
         super().__init__()
         self.head = LaneHead(label)
         self.transcript = Transcript()
-        self.transcript.can_focus = False  # its keys for scrolling are those of the race's clock
+        self.transcript.can_focus = False  # the race's clock handles the keys for scrolling
         self._shown: Sequence[Step] = ()
 
     def compose(self) -> ComposeResult:
@@ -127,7 +127,7 @@ class LaneView(Vertical):
         yield self.transcript
 
     def show_steps(self, steps: Sequence[Step]) -> None:
-        """Show these steps of the answer, and no others."""
+        """Show exactly these steps of the answer."""
         shown = len(self._shown)
         if len(steps) < shown:
             self.transcript.clear()
@@ -141,13 +141,13 @@ class LaneView(Vertical):
 
 
 class Lanes(Container):
-    """The lanes: side by side where there is room, all equally wide, so that the same text is wrapped alike."""
+    """The lanes: side by side if there is room, with equal widths, so that equal texts are wrapped alike."""
 
     def on_resize(self) -> None:
         self.share_width()
 
     def share_width(self) -> None:
-        """Leave the cells empty that are too few to give one to each lane."""
+        """Give all lanes the same width; leftover cells stay empty."""
         lanes, beside = self.query_children(LaneView), self.screen.has_class("-wide")
         for lane in lanes:
             lane.styles.max_width = (self.content_size.width + GAP) // len(lanes) - GAP if beside else None

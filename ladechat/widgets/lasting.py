@@ -1,8 +1,8 @@
-"""What goes on after the message in whose handling it began does not hold the screen that handled it.
+"""Prevents long-running tasks from keeping closed screens in memory.
 
-Each task copies the context in which it is made, and Textual's has whoever handles a message (`active_message_pump`).
-A scroll bar of the chat that is made while a race handles a message would hold the race,
-and all its answers, for as long as there is a chat.
+Each task copies the context in which it is created. Textual's context holds the message pump that is handling a message
+(`active_message_pump`). For example, a scroll bar of the chat created while a race handles a message would keep the
+race, with all its answers, in memory for as long as the chat exists.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from textual.worker import Worker
 
 Work = Callable[..., Coroutine[Any, Any, Any]]
 TEXTUALS: tuple[Work, ...] = (MessagePump._process_messages, Timer._run_timer, Worker._run)
-"""Work that goes on. Any other has to know who handles the message: a widget that waits for its own removal would wait
-for ever."""
+"""Textual's long-running coroutines. Others need the context of the pump that handles the message: without
+it, a widget that waits for its own removal would wait forever."""
 
 
 class _LastingTask(asyncio.Task[Any]):
-    """One that begins as if the app itself had made it, and so do its callbacks."""
+    """A task whose context, and that of its callbacks, is as if the app itself had created it."""
 
     def __init__(self, work: Coroutine[Any, Any, Any], **options: Any) -> None:
         self._of_app = copy_context()
@@ -36,10 +36,10 @@ class _LastingTask(asyncio.Task[Any]):
 
 
 def let_lasting_work_hold_the_app_alone(*own: Work) -> None:
-    """From now on, tasks of this event loop that do lasting work begin as if the app itself had made them.
+    """Make tasks of this event loop that run long-running coroutines hold only the app in their context.
 
     Args:
-        own: lasting work besides Textual's own.
+        own: coroutine functions in addition to Textual's.
     """
     lasting = {cast(FunctionType, work).__code__ for work in (*TEXTUALS, *own)}
 

@@ -1,4 +1,4 @@
-"""Calls after a while: one that comes however late the program is, frames, and what takes long."""
+"""Timers: one that fires even when the event loop is late, one for frames, and one that throttles slow actions."""
 
 import asyncio
 import math
@@ -10,29 +10,29 @@ from textual.message_pump import MessagePump
 from textual.widget import Widget
 
 FRAMES_PER_SECOND = 32
-"""As often as the engine writes steps."""
+"""The rate at which the engine writes steps."""
 SECONDS_BETWEEN_FRAMES = 0.8 / FRAMES_PER_SECOND
-"""At least: less than between two writes of the engine, so that what comes a little early is drawn as it comes."""
+"""Minimum; less than the time between two writes of the engine, so that an event slightly early is drawn at once."""
 
 
 def call_later(widget: MessagePump, seconds: float, callback: Callable[[], object]) -> asyncio.TimerHandle:
-    """Call `callback` among the widget's messages in so many seconds; `cancel` what is returned to call it off.
+    """Call `callback` among the widget's messages after `seconds`; return a handle whose `cancel` prevents the call.
 
-    `Widget.set_timer` skips a tick that it is late for, even its only one: where the machine paused for longer than
-    `seconds` while that timer started, a panel would wait forever.
+    Unlike this, `Widget.set_timer` skips a tick that it is late for, even its only one: if the machine paused for
+    longer than `seconds` while that timer started, a panel would wait forever.
 
-    Who calls is not remembered: the loop keeps a timer that is called off until it would have been due, and with its
+    The caller's context is not captured: the loop holds a cancelled timer until it would have been due, and with its
     context a screen that was closed meanwhile.
     """
     return asyncio.get_running_loop().call_later(seconds, widget.call_next, callback, context=Context())
 
 
 class Frames:
-    """Draws when there is something to draw: at once after a pause, and after that not too often. Else nothing runs.
+    """Draws on request: immediately after a pause, then at a limited rate. Nothing runs while there is nothing to draw.
 
     Args:
-        widget: among whose messages it is drawn.
-        draw: what draws.
+        widget: handles the drawing among its messages.
+        draw: draws a frame.
     """
 
     def __init__(self, widget: Widget, draw: Callable[[], object]) -> None:
@@ -42,7 +42,7 @@ class Frames:
         self._waiting: asyncio.TimerHandle | None = None
 
     def due(self, seconds: float = 0.0) -> None:
-        """Draw in so many seconds, or as soon after that as may be; all that comes until then is in the same frame."""
+        """Request a frame after `seconds`, or as soon after as the rate allows; requests until then share it."""
         now = monotonic()
         due_at = max(now + seconds, self._drawn_at + SECONDS_BETWEEN_FRAMES)
         if due_at < self._due_at:
@@ -51,11 +51,11 @@ class Frames:
             self._waiting = call_later(self._widget, due_at - now, self._frame)
 
     def go_on(self) -> None:
-        """Draw the next frame of what moves by itself."""
+        """Request the next frame of an animation."""
         self.due(1 / FRAMES_PER_SECOND)
 
     def cancel(self) -> None:
-        """Draw no more what is due now."""
+        """Cancel the requested frame."""
         if self._waiting is not None:
             self._waiting.cancel()
         self._waiting, self._due_at = None, math.inf
@@ -67,13 +67,13 @@ class Frames:
 
 
 class Seldom:
-    """Does something that takes long as soon as that is due: not too often, and for no more than a share of the time.
+    """Throttle: runs a slow action at most every `seconds`, and for at most `share` of the time.
 
     Args:
-        widget: among whose messages it is done.
-        action: what is done.
-        seconds: between two times, at least.
-        share: of the time, at most.
+        widget: handles the action among its messages.
+        action: the slow action.
+        seconds: minimum time between two runs.
+        share: maximum share of the time, 0 to 1.
     """
 
     def __init__(self, widget: Widget, action: Callable[[], None], seconds: float, share: float) -> None:
@@ -82,7 +82,7 @@ class Seldom:
         self._waiting: asyncio.TimerHandle | None = None
 
     def soon(self) -> None:
-        """Do it at once, or when it is due."""
+        """Run the action immediately, or as soon as the limits allow."""
         wait = self._due_at - monotonic()
         if self._waiting is None:
             if wait <= 0:
@@ -91,13 +91,13 @@ class Seldom:
                 self._waiting = call_later(self._widget, wait, self.at_once_if_waiting)
 
     def at_once_if_waiting(self) -> None:
-        """Do it now, if it waits to be done."""
+        """Run the action now if a run is pending."""
         if self._waiting is not None:
             self.cancel()
             self._do()
 
     def cancel(self) -> None:
-        """Do not do it any more."""
+        """Cancel the pending run."""
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None

@@ -1,4 +1,4 @@
-"""The pseudo states of hidden transfer: what each would read at each layer, so that one sees how guesses sharpen."""
+"""The pseudo states of hidden transfer: the argmax token of each at each layer, to show how guesses settle."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ LABEL = "layer"
 MIN_COLUMN_CELLS, MAX_COLUMN_CELLS = 5, 14
 MAX_AFTER_CELLS = 14
 UNSETTLED_FADED = 0.33
-"""How far a token fades that the top does not guess. More would leave it hard to read on either background."""
+"""How far a token fades that differs from the top layer's guess. More would be hard to read on some backgrounds."""
 SETTLED = "│"
 
 
 class LensPanel(StepPanel):
-    """A column for each position ahead, a row for each layer; the last layer, which makes the guess, is on top.
+    """A column for each position ahead, a row for each layer; the last layer, which makes the guess, is at the top.
 
-    A bar marks what is the same as at the top, so that it reaches down to where the guess has settled. Above each
-    column stands whether the guess came true, and a token that the step then emitted wears the colour of the step.
+    A bar marks tokens equal to the one at the top, so it reaches down to the layer at which the guess settled. The head
+    of each column shows whether the guess came true; a token that the step then emitted has the colour of the step.
     """
 
     NAME = "pseudo states"
@@ -33,7 +33,7 @@ class LensPanel(StepPanel):
 
     @dataclass
     class Seen(Message):
-        """The panel has come onto the screen, or has gone from it: what it shows is worked out only for eyes."""
+        """The panel has become visible or invisible; its data is computed only while it is visible."""
 
         shown: bool
 
@@ -44,7 +44,7 @@ class LensPanel(StepPanel):
         self.post_message(self.Seen(False))
 
     def explain(self) -> str:
-        """What is read at which layer, and what came true."""
+        """Return which token each layer has, and which guesses came true."""
         view = None if self._step is None else self._step.lens
         if self._step is None or view is None:
             return self._why_none(self._step)
@@ -94,7 +94,7 @@ class LensPanel(StepPanel):
         return "None for this pass: its last token carried no pseudo rows, or nobody looked at them."
 
     def _positions(self, step: protocol.Step, view: protocol.LensView, columns: int, cells: int) -> Row:
-        """The head of each column: its position, and what became of the guess."""
+        """Return the heads of the columns: position, and verdict on the guess."""
         row: Row = [(LABEL, self.muted)]
         for column, guess in enumerate(view.row_ids[-1][:columns]):
             verdict = _verdict(step, column, guess)
@@ -105,7 +105,7 @@ class LensPanel(StepPanel):
         return row
 
     def _layer(self, step: protocol.Step, view: protocol.LensView, index: int, columns: int, cells: int) -> Row:
-        """What one layer reads at each position."""
+        """Return the row of one layer: its token at each position."""
         row: Row = [(shorten(str(view.layers[index]), len(LABEL)).rjust(len(LABEL)), self.muted)]
         top = view.row_ids[-1]
         for column, token in enumerate(view.row_ids[index][:columns]):
@@ -118,20 +118,20 @@ class LensPanel(StepPanel):
 
 
 def spread(count: int, most: int) -> Sequence[int]:
-    """At most `most` of `count` places: all, or evenly spread ones with the first and the last; of one, the last."""
+    """Return at most `most` of `count` indices, evenly spaced with the first and the last; of one, the last."""
     if most >= count:
         return range(count)
     return [round(place * (count - 1) / (most - 1)) for place in range(most)] if most > 1 else [count - 1][:most]
 
 
 def _columns(positions: int, room: int) -> tuple[int, int]:
-    """How many of `positions` columns fit into `room` cells, and how many cells each then has for its token."""
+    """Return how many of `positions` columns fit into `room` cells, and the cells that each has for its token."""
     columns = max(1, min(positions, room // (MIN_COLUMN_CELLS + 2)))
     return columns, max(1, min(MAX_COLUMN_CELLS, room // columns - 2))
 
 
 def _settled_at(view: protocol.LensView, column: int) -> int:
-    """The layer from which on all layers read what the last one guesses at a position."""
+    """Return the lowest layer from which on all layers have the last layer's guess at a position."""
     lowest = len(view.layers) - 1
     for place in range(lowest, -1, -1):
         if view.row_ids[place][column : column + 1] != view.row_ids[-1][column : column + 1]:
@@ -141,7 +141,7 @@ def _settled_at(view: protocol.LensView, column: int) -> int:
 
 
 def _verdict(step: protocol.Step, column: int, token: int) -> protocol.Verdict:
-    """Whether the step then emitted this token where the column stands; `untested` if it did not come so far."""
+    """Return whether the step emitted this token at the column's position; `untested` if it emitted too few tokens."""
     if column >= len(step.token_ids):
         return "untested"
     return "accepted" if step.token_ids[column] == token else "rejected"

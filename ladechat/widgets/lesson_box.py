@@ -1,4 +1,4 @@
-"""The card of a lesson: where one is, what is to be seen, what can be predicted, and which key goes on."""
+"""The card of a lesson: its place in the lesson, a text, the choices of a prediction, and the key that continues."""
 
 import textwrap
 
@@ -10,16 +10,16 @@ from ladechat.widgets.panel import Panel, Row
 
 
 class LessonBox(Panel, can_focus=True):
-    """A heading, a text, the choices of a prediction, and a last line with what to do.
+    """A heading, a text, the choices of a prediction, and a last line with instructions.
 
     Attributes:
-        heading: the scene, at the left; and the card, at the right.
-        text: wrapped.
-        choices: a line each, numbered.
-        chosen: the one that was predicted.
-        outcome: the one that came true.
+        heading: the scene, at the left, and the card, at the right.
+        text: the text, wrapped when drawn.
+        choices: one line each, numbered.
+        chosen: the index of the reader's prediction.
+        outcome: the index of the choice that came true.
         hint: what the reader can do.
-        urgent: whether the hint is to catch the eye.
+        urgent: whether the hint is highlighted.
     """
 
     DEFAULT_CSS = """
@@ -35,7 +35,7 @@ class LessonBox(Panel, can_focus=True):
         self.outcome: int | None = None
         self.hint = ""
         self.urgent = False
-        self._top = 0  # the first line of text and choices that is shown, where there is no room for all
+        self._top = 0  # first visible line of text and choices, if not all fit
 
     def show(
         self,
@@ -48,7 +48,7 @@ class LessonBox(Panel, can_focus=True):
         *,
         urgent: bool = False,
     ) -> None:
-        """Put this card in the place of the one before."""
+        """Replace the card."""
         card = (heading, text, hint, choices, chosen, outcome, urgent)
         if card != (self.heading, self.text, self.hint, self.choices, self.chosen, self.outcome, self.urgent):
             self._top = 0 if text != self.text else self._top
@@ -72,7 +72,7 @@ class LessonBox(Panel, can_focus=True):
         return [head, *body, *empty, *hint]
 
     def scroll_text(self, lines: int) -> None:
-        """Show the text from so many lines further down, where there is no room for all of it."""
+        """Scroll the text down by a number of lines, if not all of it fits."""
         self._top = max(self._top + lines, 0)
         self.refresh()
 
@@ -84,7 +84,7 @@ class LessonBox(Panel, can_focus=True):
         return [*lines, *(self._choice(number, text, width) for number, text in enumerate(self.choices))]
 
     def _choice(self, number: int, text: str, width: int) -> Row:
-        """A choice, with marks for the one that was made and the one that came true."""
+        """Return the row of a choice, with marks for the reader's prediction and for the outcome."""
         true, made = number == self.outcome, number == self.chosen
         mark = "✓" if true else "✗" if made and self.outcome is not None else " "
         told = " · your prediction" if made else ""

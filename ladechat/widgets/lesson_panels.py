@@ -1,22 +1,22 @@
-"""The panels beside a lesson: where there is little room, the one that its card is about."""
+"""The panels beside a lesson: on a low terminal, only the one that the card is about."""
 
 from ladechat.widgets.panel import Panel
 from ladechat.widgets.side import SidePanels
 
 ROWS_FOR_ALL = 36
-"""Of the terminal. On a lower one several panels would have too few rows each to tell anything."""
+"""Minimum height of the terminal for several panels; on a lower one, each would have too few rows."""
 WITH_EVERY_DECODER = "speed"
 
 
 class LessonPanels(SidePanels):
-    """Shows a panel that is asked for by its id; with the others that the decoder has, where the terminal is high."""
+    """Shows the panel requested by its id, and on a high terminal also the decoder's other panels."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._wanted = ""
 
     def show_panel(self, wanted: str) -> None:
-        """Have this panel on the screen, whatever else is."""
+        """Show this panel in any case."""
         if wanted != self._wanted:
             self._wanted = wanted
             self._apply()

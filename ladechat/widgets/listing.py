@@ -1,4 +1,4 @@
-"""Source code in inks: what is a keyword, a string, a comment."""
+"""Syntax highlighting: source code split into keywords, strings, comments and the like."""
 
 from collections.abc import Iterable
 
@@ -45,11 +45,9 @@ LANGUAGES = {
     "xml": "XML",
     "yaml": "YAML",
 }
-"""Languages that are coloured, by the words that answers use for them: those whose lexers are known to take their time
-by the length of a text alone.
-"""
+"""Highlighted languages, by the words used for them in answers: those whose lexers are known to take linear time."""
 MOST_CHARACTERS = 20_000
-"""A longer listing stays uncoloured."""
+"""Maximum length of a highlighted listing."""
 
 _KINDS: tuple[tuple[_TokenType, Markup], ...] = (
     (Comment, "comment"),
@@ -70,12 +68,12 @@ _KINDS: tuple[tuple[_TokenType, Markup], ...] = (
 
 
 def language_name(word: str) -> str:
-    """A language as it is called, by the word behind the fence of a listing; that word if it is not known."""
+    """Return the name of a language, given the word after the opening fence; that word if it is not known."""
     return LANGUAGES.get(word.lower(), word)
 
 
 def listing(code: str, language: str) -> list[list[Run]]:
-    """The lines of a listing, in the inks of its language."""
+    """Return the lines of a listing, highlighted for its language."""
     lines: list[list[Run]] = [[]]
     for kind, text in _tokens(code, language):
         first, *more = text.split("\n")

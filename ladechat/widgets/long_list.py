@@ -1,4 +1,4 @@
-"""A list to choose from that may be long: rows are made when one comes near them."""
+"""A list of options that may be long: rows are created as the user gets near them."""
 
 from collections.abc import Callable
 
@@ -7,11 +7,11 @@ from textual.content import Content
 from ladechat.widgets.marked_list import MarkedList
 
 ROWS_AT_ONCE = 30
-"""More than are in view. What stands below them is made once one has moved down there."""
+"""More rows than are in view; further ones are created as the user moves down."""
 
 
 class LongList(MarkedList):
-    """A list whose rows are made as far as they are needed: thousands of them take no longer than one screen."""
+    """A list whose rows are created as needed: thousands of them take no longer than one screen."""
 
     def __init__(self) -> None:
         super().__init__(compact=True, markup=False)
@@ -19,12 +19,12 @@ class LongList(MarkedList):
         self._row: Callable[[int], Content] = lambda _: Content("")
 
     def show(self, count: int, row: Callable[[int], Content], marked: int = 0) -> None:
-        """Show so many rows in the place of those before, and mark one of them.
+        """Replace the rows, and highlight one of them.
 
         Args:
-            count: of the rows.
-            row: makes the one of this number.
-            marked: the number of the one to mark, or of one beyond the last, for the last.
+            count: number of rows.
+            row: returns the row of a number.
+            marked: the number of the row to highlight; numbers beyond the last mean the last.
         """
         self._count, self._row = count, row
         self.clear_options()
@@ -32,20 +32,20 @@ class LongList(MarkedList):
         self.highlighted = min(marked, count - 1) if count else None
 
     def _make(self, number: int) -> None:
-        """Make the rows up to this one, and some below it."""
+        """Create the rows up to this one, and some below it."""
         made = self.option_count
         wanted = min(number + ROWS_AT_ONCE, self._count)
         if wanted > made:
             self.add_options([self._row(place) for place in range(made, wanted)])
 
     def watch_highlighted(self, highlighted: int | None) -> None:
-        """Make the rows below one that is marked."""
+        """Create rows below the highlighted one."""
         super().watch_highlighted(highlighted)
         if highlighted is not None and highlighted + ROWS_AT_ONCE // 2 > self.option_count:
             self._make(highlighted)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Make the rows below the view, where the wheel has brought one near the last."""
+        """Create rows below the view when scrolling comes near the last one."""
         super().watch_scroll_y(old_value, new_value)
         if self.option_count < self._count and new_value >= self.max_scroll_y - self.size.height:
             self._make(self.option_count)

@@ -1,6 +1,6 @@
-"""Markdown as lines of inks: headings, lists, tables and listings as they are read, wrapped like any other text.
+"""Markdown as styled lines: headings, lists, tables and listings as they are read, wrapped like any other text.
 
-What was written is parsed block by block, so a text that grows at its end is parsed again from its last block on.
+The text is parsed block by block, so when it grows at its end, only its last block is parsed again.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,15 @@ from ladechat.widgets.markdown_blocks import blocks_of
 from ladechat.widgets.markdown_parts import Paragraph, Part
 
 MOST_CHARACTERS = 200_000
-"""Of a text that is formatted; what is beyond stays as it was written."""
+"""Limit on the formatted characters of a text; those beyond are shown raw."""
 
 
 @dataclass
 class Formatted:
-    """A text in Markdown that may grow at its end, as lines for the present width.
+    """A Markdown text that may grow at its end, as lines for the current width.
 
-    What can no longer change is kept: all before the last block of which the first line is whole, behind an empty line.
+    Blocks that can no longer change are cached: all before the last block that follows an empty line and whose first
+    line is complete.
     """
 
     width: int
@@ -35,7 +36,7 @@ class Formatted:
         return [*self._done, *self._tail]
 
     def show(self, source: str) -> None:
-        """Take over the text: what was shown before, and maybe more at its end."""
+        """Replace the text, which must begin with the text shown before."""
         self._source = source
         beginning, beyond = source[:MOST_CHARACTERS], source[MOST_CHARACTERS:]
         blocks = blocks_of(beginning, self._last_start, bool(self._parts))
@@ -50,7 +51,7 @@ class Formatted:
         self._tail = self._wrapped(self._last)
 
     def wrap(self, width: int) -> None:
-        """Wrap everything anew."""
+        """Wrap all blocks again for a width in cells."""
         self.width = width
         self._done, self._tail = self._wrapped(self._parts), self._wrapped(self._last)
 
@@ -59,9 +60,10 @@ class Formatted:
 
 
 def _is_apart(source: str, start: int) -> bool:
-    """Whether a block is not joined with what is before it, however the text goes on.
+    """Return whether a block stays separate from the one before it, however the text continues.
 
-    It follows an empty line, and its first line is whole: behind a list, `2` may still become the item `2. two` of it.
+    It must follow an empty line, and its first line must be complete: after a list, `2` may still become the item `2.
+    two` of it.
     """
     line_before = source.rfind("\n", 0, max(start - 1, 0)) + 1
     return start > 0 and not source[line_before:start].strip() and source.find("\n", start) >= 0

@@ -1,4 +1,4 @@
-"""Markdown, parsed: the blocks of a text as paragraphs and tables, in bounded time whatever the text is."""
+"""A Markdown parser: the blocks of a text as paragraphs and tables, in bounded time for any text."""
 
 import re
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ from ladechat.widgets.listing import language_name, listing
 from ladechat.widgets.markdown_parts import MARK, RULE_CELLS, Paragraph, Part, Table
 
 MOST_COLUMNS = 40
-"""A table of more columns stays as it was written: each of its rows would be filled up to all of them."""
+"""A table of more columns is shown raw: each of its rows would be padded to all of them."""
 MOST_INLINE = 4_000
-"""Characters of a paragraph whose marks are read: to look for the ends of nested ones takes time by the square."""
+"""Limit on the characters of a paragraph with inline markup: finding the ends of nested marks takes quadratic time."""
 _NEVER = ["html_block", "html_inline", "autolink", "reference", "inline"]
-"""Rules that are not used. What is in a line is parsed here, where it is not too long. The target of a link that is
-given elsewhere in the text (`[a]: target`) stays as it was written: it would change what has been shown long before.
+"""Disabled rules of the parser. Inline markup is parsed separately, if the paragraph is not too long. A link whose
+target is given elsewhere in the text (`[a]: target`) stays raw: the target would change lines already shown.
 """
 
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A table, by the rule of the library, unless it has too many columns."""
+    """Parse a table by the library's rule, unless it has too many columns; return whether there is one."""
     heading = state.src[state.bMarks[start] : state.eMarks[start]]
     return heading.count("|") < MOST_COLUMNS and table(state, start, end, silent)
 
@@ -36,19 +36,19 @@ _PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 
 @dataclass
 class Block:
-    """A block of a text that is inside of no other, and where it begins."""
+    """A top-level block of a text, and where it begins."""
 
     start: int
     parts: list[Part] = field(default_factory=list)
 
 
 def blocks_of(source: str, start: int, begun: bool) -> list[Block]:
-    """The blocks of a text from `start` on.
+    """Return the blocks of a text from `start` on.
 
     Args:
         source: the whole text.
-        start: where a block begins.
-        begun: whether something is shown before, and an empty line between.
+        start: the index of the first character of a block.
+        begun: whether something is shown before it, to be separated by an empty line.
     """
     reader = _Reader(source, start, begun)
     for token in _PARSER.parse(source[start:]):
@@ -60,20 +60,20 @@ def blocks_of(source: str, start: int, begun: bool) -> list[Block]:
 
 
 class Listing(NamedTuple):
-    """A fenced block of code, and the word for its language behind the fence; "" where there is none."""
+    """A fenced block of code, and the word for its language after the opening fence; "" if there is none."""
 
     code: str
     language: str
 
     @property
     def described(self) -> str:
-        """How much of what it is, as "12 lines of Python"."""
+        """Its length and language, as "12 lines of Python"."""
         lines = counted(self.code.count("\n") + 1, "line")
         return f"{lines} of {language_name(self.language) or 'code'}"
 
 
 def listings_of(source: str) -> list[Listing]:
-    """The fenced blocks of code in a text, without those that are empty."""
+    """Return the fenced blocks of code in a text, except empty ones."""
     fences = [token for token in _PARSER.parse(source) if token.type == "fence"]
     listings = [Listing(fence.content.removesuffix("\n"), _language(fence)) for fence in fences]
     return [listing for listing in listings if listing.code.strip()]
@@ -81,14 +81,14 @@ def listings_of(source: str) -> list[Listing]:
 
 @dataclass
 class _Level:
-    """A quotation or an item of a list: what stands before its first line, and before the others."""
+    """A quotation or an item of a list: the prefix of its first line, and of its other lines."""
 
     first: Run | None
     rest: Run
 
 
 class _Reader:
-    """Makes paragraphs of the tokens of a parser."""
+    """Makes paragraphs and tables from the tokens of the parser."""
 
     def __init__(self, source: str, start: int, begun: bool) -> None:
         self.blocks: list[Block] = []
@@ -103,14 +103,14 @@ class _Reader:
         self._end = start
 
     def read(self, token: Token) -> None:
-        """Take in the next token."""
+        """Process the next token."""
         if token.level == 0 and token.nesting >= 0:
             self.blocks.append(Block(self._span(token)[0]))
         match token.type:
             case "bullet_list_open":
                 self._lists.append(None)
             case "ordered_list_open":
-                start = token.attrGet("start")  # there only where it is not 1; it may be 0
+                start = token.attrGet("start")  # only there if it is not 1; it may be 0
                 self._lists.append(1 if start is None else int(start))
             case "bullet_list_close" | "ordered_list_close":
                 self._lists.pop()
@@ -158,7 +158,7 @@ class _Reader:
                 self.blocks[-1].parts.append(self._table)
                 self._table = None
 
-    # --- what stands before a line ------------------------------------------------------------------------------------
+    # --- prefixes of lines --------------------------------------------------------------------------------------------
 
     def _open_item(self, token: Token) -> None:
         number = self._lists[-1]
@@ -170,7 +170,7 @@ class _Reader:
         self._levels.append(_Level((marker, MARK), (" " * len(marker), MARK)))
 
     def _close_level(self) -> None:
-        if self._levels[-1].first is not None:  # it is empty
+        if self._levels[-1].first is not None:  # the item is empty
             self._add([], self._end, self._end)
         self._levels.pop()
 
@@ -178,14 +178,14 @@ class _Reader:
         return [level.rest for level in self._levels]
 
     def _before_first(self) -> list[Run]:
-        """What stands before the next line: what is before others too, and bullets that no line has had yet."""
+        """Return the prefix of the next line: that of other lines, or a bullet that has not been used yet."""
         before = [level.first or level.rest for level in self._levels]
         for level in self._levels:
             level.first = None
         return before
 
     def _gap(self, token: Token) -> None:
-        """An empty line before a block, unless a bullet has just been put there."""
+        """Add an empty line before a block, unless its line has a new bullet."""
         if any(level.first is not None for level in self._levels):
             return
         if self._begun:
@@ -196,7 +196,7 @@ class _Reader:
     # --- paragraphs ---------------------------------------------------------------------------------------------------
 
     def _span(self, token: Token) -> tuple[int, int]:
-        """Where the lines of a token stand, without the line break behind them."""
+        """Return the start and end of a token's lines in the source, without the line break at the end."""
         if token.map is None:
             return self._end, self._end
         first, beyond = token.map
@@ -211,7 +211,7 @@ class _Reader:
         self._begun = True
 
     def _add_lines(self, token: Token) -> None:
-        """The lines of a paragraph. Each begins where the one before has ended."""
+        """Add the lines of a paragraph. Each begins where the one before ends."""
         start, end = self._span(token)
         for runs in _inline(token, self._block):
             self._add(runs, start, end)
@@ -243,16 +243,16 @@ def _language(token: Token) -> str:
 
 
 def _decoded(text: str) -> str:
-    """A text that the parser has read, safe to print in one line.
+    """Return a text decoded by the parser, safe to print in one line.
 
-    The source was safe, but its entities are characters by now: a carriage return, a mark that turns the text around. A
-    tab and a line break are white space in a line, as they are to the parser.
+    The source was safe, but entities are characters by now: a carriage return, or a mark that reverses the text. A tab
+    and a line break count as white space, as they do for the parser.
     """
     return safe(text.replace("\t", " ")).replace("\n", " ")
 
 
 def _inline(token: Token, block: Ink) -> list[list[Run]]:
-    """The lines of a paragraph, in inks."""
+    """Return the styled lines of a paragraph."""
     if token.children is None:
         return [[(line, block)] for line in token.content.split("\n")]
     lines: list[list[Run]] = [[]]

@@ -1,4 +1,4 @@
-"""What formatted text consists of: paragraphs and tables, which know where they stand in what was written."""
+"""The parts of formatted text, paragraphs and tables, which know their place in the raw text."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,23 +9,23 @@ from ladechat.widgets.cells import cell_len
 from ladechat.widgets.flow import Ink, Line, Run, wrap
 
 LEAST_TEXT_CELLS = 16
-"""Bullets and bars of deep nesting give way to the text, where it would have fewer."""
+"""Minimum cells of text in a line; bullets and bars of deep nesting are dropped for it."""
 MARK = Ink("mark")
 RULE_CELLS = 24
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
-"""A character that is written by its number or its name."""
+"""A character written as a number or a named entity."""
 
 
 @dataclass(eq=False)
 class Paragraph:
-    """Text that is shown without a line break of its own, until it is wrapped.
+    """Text shown without line breaks of its own, until it is wrapped.
 
     Attributes:
-        runs: what is shown; marks among it were not written like that.
-        first, rest: what stands before the first line, and before each line after it.
-        start, end: where it stands in `source`.
+        runs: the styled text; runs in the ink `MARK` were not written like that.
+        first, rest: the prefix of the first line, and of each line after it.
+        start, end: its place in `source`.
         words: whether it is wrapped between words.
-        whole: whether a part of it stands for all of it when it is copied.
+        whole: whether copying a part of it copies all of it.
     """
 
     runs: list[Run]
@@ -38,7 +38,7 @@ class Paragraph:
     whole: bool = False
 
     def lines(self, width: int) -> list[Line]:
-        """Wrapped for `width` cells."""
+        """Return the lines, wrapped for `width` cells."""
         first, rest = _narrowed(self.first, width), _narrowed(self.rest, width)
         before = max(_cells(first), _cells(rest))
         shown: list[Line] = []
@@ -52,7 +52,7 @@ class Paragraph:
 
     @cached_property
     def places(self) -> list[int]:
-        """Where each shown character stands in `source`. A mark has the place of what is before it."""
+        """The index in `source` of each shown character. A mark has that of the character before it."""
         here = self.start
         places: list[int] = []
         for text, ink in self.runs:
@@ -63,7 +63,9 @@ class Paragraph:
         return places
 
     def _found(self, character: str, here: int) -> tuple[int, int]:
-        """Where a shown character is in `source`, from `here` on, and what follows it; -1 and `here` if nowhere."""
+        """Return the index in `source` of a shown character, from `here` on, and the index after it; else -1 and
+        `here`.
+        """
         entity = _ENTITY.match(self.source, here, self.end) if character != "&" else None
         if entity is not None:
             return here, entity.end()
@@ -73,14 +75,14 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Place:
-    """A line of a paragraph: its first character is the paragraph's `at`th, behind `prefix` others."""
+    """A line of a paragraph: its first character is the paragraph's `at`th, after `prefix` other characters."""
 
     paragraph: Paragraph
     at: int
     prefix: int
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where the characters `start` to `end` of the line stand in the text; with the marks around, at its ends."""
+        """Return where characters `start` to `end` of the line are in the raw text, with markup at its ends."""
         paragraph = self.paragraph
         places = paragraph.places
         first, last = self.at + max(start - self.prefix, 0), self.at + max(end - self.prefix, 0)
@@ -92,7 +94,7 @@ class Place:
 
 @dataclass(eq=False)
 class Table:
-    """Rows of as many cells each, the first one their headings. Where it is too wide, each row is a list of its own."""
+    """Rows of equally many cells, headings first. A table too wide for the screen is shown as a list for each row."""
 
     rows: list[list[list[Run]]]
     spans: list[tuple[int, int]]
@@ -100,7 +102,7 @@ class Table:
     source: str
 
     def lines(self, width: int) -> list[Line]:
-        """Laid out for `width` cells."""
+        """Return the lines, laid out for `width` cells."""
         before = _narrowed(self.before, width)
         room = max(width - _cells(before), 1)
         columns = [max(map(_cells, column)) for column in zip(*self.rows, strict=True)]
@@ -142,7 +144,7 @@ def _cells(runs: Sequence[Run]) -> int:
 
 
 def _narrowed(runs: list[Run], width: int) -> list[Run]:
-    """As many of the last of these as leave room for text."""
+    """Return as many of the last runs as leave room for text."""
     room = max(width - LEAST_TEXT_CELLS, 0)
     while runs and _cells(runs) > room:
         runs = runs[1:]

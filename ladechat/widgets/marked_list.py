@@ -1,10 +1,10 @@
-"""A list to choose from, in which what is marked can be seen."""
+"""A list of options whose highlighted row stays visible."""
 
 from textual.widgets import OptionList
 
 
 class MarkedList(OptionList):
-    """Keeps the marked row in view also when there is less room for the list, as below a sentence that is longer."""
+    """Scrolls to the highlighted row when the list gets fewer rows, as below a longer sentence."""
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.scroll_to_highlight)

@@ -1,4 +1,4 @@
-"""The attention mask of one pass: which of its slots see which, as in the method's figure, but of the pass just run."""
+"""The attention mask of one pass: which slots attend to which, as in the method's figure, but of the pass just run."""
 
 from rich.color import Color
 from rich.style import Style
@@ -13,17 +13,17 @@ UPPER_HALF = "▀"
 UNSEEN_FADED = 0.9
 WINDOW_FADED = 0.55
 BRANCHES_FADED = (0.15, 0.4)
-"""Branches have two shades by turns, so that neighbours differ; the hue of the step is left to what was accepted."""
+"""Branches alternate between two shades, so that neighbours differ; the colour of the step marks accepted tokens."""
 LABEL_GAP = 2
 MIN_LABEL_CELLS = 12
 TOKEN_CELLS = 12
 
 
 class MaskPanel(StepPanel):
-    """A row for each slot that asks, a column for each that is seen.
+    """A row for each query slot, a column for each key slot.
 
-    Two slots share a line of the screen, unless there is room for all passes of the answer with one slot a line. Beside
-    each line stand its slots by name. What was accepted wears the colour of the step.
+    Two slots share a line of the screen, unless there is room for all passes of the answer with one slot per line.
+    Beside each line are the names of its slots. Accepted tokens have the colour of the step.
     """
 
     NAME = "attention mask"
@@ -55,14 +55,14 @@ class MaskPanel(StepPanel):
         notes: list[Row] = [[(longest(width, texts), self.muted)] for texts in _notes(step, len(slots), accepted)]
         notes = notes[: max(0, height - 4)]
         room = max(height - 1 - len(notes), 1)
-        # By the largest pass of the answer, so that the scale does not change from step to step.
+        # Sized for the largest pass of the answer, so that the scale does not change from step to step.
         if self._most <= room and 2 * self._most + LABEL_GAP + MIN_LABEL_CELLS <= width:
             return [header, *self._large_picture(step, slots, width), *notes]
         room = min(2 * room, max(width, 1))
         return [header, *self._picture(step, slots[:room], len(slots) - room, width), *notes]
 
     def explain(self) -> str:
-        """What the picture shows, with the numbers of this pass."""
+        """Return a description of the picture with the numbers of this pass."""
         step = self._step
         if step is None:
             return "Shows which slots of a pass see which, from the first pass on."
@@ -90,7 +90,7 @@ class MaskPanel(StepPanel):
     # --- drawing ------------------------------------------------------------------------------------------------------
 
     def _picture(self, step: protocol.Step, slots: list[Slot], left_out: int, width: int) -> list[Row]:
-        """Two slots a line: the upper half of a cell belongs to the first, the lower half to the second."""
+        """Return the picture with two slots per line: one in the upper half of each cell, one in the lower half."""
         mask, size = mask_of(slots), len(slots)
         colours = [self._colour(step, slot) for slot in slots]
         unseen = self._ink(UNSEEN_FADED)
@@ -111,7 +111,7 @@ class MaskPanel(StepPanel):
         return rows
 
     def _large_picture(self, step: protocol.Step, slots: list[Slot], width: int) -> list[Row]:
-        """A slot a line, two cells wide."""
+        """Return the picture with one slot per line, two cells wide."""
         unseen = Style(bgcolor=self._ink(UNSEEN_FADED))
         rows: list[Row] = []
         for index, (slot, seen) in enumerate(zip(slots, mask_of(slots), strict=True)):
@@ -121,7 +121,7 @@ class MaskPanel(StepPanel):
         return rows
 
     def _labels(self, step: protocol.Step, slots: list[Slot], shown: range, room: int) -> Row:
-        """The slots of a line by name: their group where it begins, and their tokens."""
+        """Return the names of a line's slots: the group at its first slot, and the tokens."""
         room -= LABEL_GAP
         if room < MIN_LABEL_CELLS:
             return []
@@ -140,7 +140,7 @@ class MaskPanel(StepPanel):
         return row
 
     def _colour(self, step: protocol.Step, slot: Slot) -> Color:
-        """Of what a slot sees."""
+        """Return the colour of the cells that a slot attends to."""
         if _is_accepted(slot):
             return self.palette.step(step.index, len(step.token_ids)).color or self._ink(0.0)
         if slot.branch == LAST or slot.row is not None:
@@ -158,7 +158,7 @@ def _is_accepted(slot: Slot) -> bool:
 
 
 def _name(step: protocol.Step, slot: Slot) -> str:
-    """The group of a slot: a branch by its number, a row of the window as the panel of the window names it."""
+    """Return the name of a slot's group: a branch by its number, a window row as in the panel of the window."""
     if slot.branch == LAST:
         return "last"
     if slot.row is None or step.window is None:
@@ -172,14 +172,14 @@ def _size(step: protocol.Step, slots: list[Slot]) -> str:
 
 
 def _branches(slots: list[Slot], window: str, joined: str) -> str:
-    """What shares the pass: the Jacobi window, which is one branch by itself, and so many others."""
+    """Return what shares the pass: the Jacobi window, which counts as one branch, and the number of other branches."""
     has_window = any(slot.row is not None for slot in slots)
     others = branches_of(slots) - has_window
     return joined.join([*[window] * has_window, *[counted(others, "branch")] * bool(others)])
 
 
 def _notes(step: protocol.Step, named: int, accepted: str) -> list[tuple[str, ...]]:
-    """What the picture means, each in ever fewer words. `accepted` says how what was accepted looks."""
+    """Return the notes, each in versions from long to short. `accepted` names the look of accepted tokens."""
     cached = f"{step.timing.cache_length:,}"
     notes: list[tuple[str, ...]] = [
         (
@@ -200,5 +200,5 @@ def _notes(step: protocol.Step, named: int, accepted: str) -> list[tuple[str, ..
 
 
 def _listed(parts: list[str]) -> str:
-    """Parts as a list in a sentence: a, b and c."""
+    """Return parts as a list in a sentence: a, b and c."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

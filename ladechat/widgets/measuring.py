@@ -1,8 +1,8 @@
-"""Rich, and Textual with it, measure texts as ladechat does: a cursor stands where the terminal draws it.
+"""Makes Rich and Textual measure texts as ladechat does, so that the cursor is where the terminal draws it.
 
-Neither can be given a measure, so the three functions of rich that count cells are replaced, here and nowhere else. By
-rich's own a vowel sign of Hindi takes no cell, and an emoji joined of three as many as one of them; terminals differ in
-both. Ours counts what `cells.drawn` sends to the terminal, which all of them draw alike.
+Neither has a setting for this, so the three functions of Rich that count cells are replaced, in this module only. Rich
+counts no cell for a vowel sign of Hindi, and the cells of one for three joined emoji; terminals differ in both. Ours
+counts what `cells.drawn` sends to the terminal, which all terminals draw alike.
 """
 
 from functools import cache
@@ -14,12 +14,12 @@ from rich.cells import CellTable
 from ladechat.widgets.cells import PLAIN_PARTS, cell_size, own_size
 
 TAGS = 0xE0000
-"""From here on no character has a measure of its own."""
+"""From this code point on, no character has a width of its own."""
 
 
 @cache
 def measure_alike() -> None:
-    """Have rich and Textual measure by `cells.cell_size` from now on."""
+    """Make Rich and Textual measure by `cells.cell_size` from now on."""
     table = _table(load())
     vars(rich_cells).update(
         load_cell_table=lambda _="auto": table, _cell_len=lambda text, _: _cells(text), split_graphemes=_characters
@@ -29,7 +29,7 @@ def measure_alike() -> None:
 
 
 def _table(of_rich: CellTable) -> CellTable:
-    """Return rich's ranges of characters with their cells, with ours for marks and for what is drawn as its parts."""
+    """Return Rich's ranges of characters with their widths, except for marks and characters drawn as parts."""
     widths: list[tuple[int, int, int]] = []
     for first, last, cells in of_rich.widths:
         if first >= TAGS or (cells and not any(first <= part <= last for part in PLAIN_PARTS)):
@@ -45,7 +45,7 @@ def _cells(text: str) -> int:
 
 
 def _characters(text: str, _: str = "auto") -> tuple[list[tuple[int, int, int]], int]:
-    """Return where each character begins and ends, with the marks after it, and its cells; and the cells of all."""
+    """Return the start, end (with the marks after it) and cells of each character, and the total of cells."""
     spans: list[tuple[int, int, int]] = []
     for place, character in enumerate(text):
         cells = cell_size(character)

@@ -1,4 +1,4 @@
-"""What the program says for a while, in lines that are there only while it does: they cover nothing."""
+"""Temporary messages of the program, in lines that exist only while there are messages: they cover nothing."""
 
 from typing import ClassVar, NamedTuple
 
@@ -12,18 +12,18 @@ from textual.widget import Widget
 from ladechat.widgets.cells import shorten
 
 HELP = "app.help"
-"""The action that shows the messages whole."""
+"""The action that shows the messages in full."""
 
 
 class Message(NamedTuple):
-    """One thing that is said."""
+    """A message to the user."""
 
     text: str
     severity: SeverityLevel
 
 
 class MessageLine(Widget):
-    """As many lines as the messages of the app need, up to half of the screen. A click takes them away."""
+    """The messages of the app, in up to half of the screen. A click dismisses them."""
 
     DEFAULT_CSS = """
     MessageLine { display: none; height: auto; max-height: 50%; padding: 0 1; background: $surface; }
@@ -51,7 +51,7 @@ class MessageLine(Widget):
         return len(self._text.wrap(width))
 
     def render(self) -> RenderResult:
-        """All lines; where some have no room, the last one says where they can be read."""
+        """Return all lines; if some have no room, the last line says where to read them."""
         width, height = self.content_size
         lines = self._text.wrap(width) if width else []
         if len(lines) <= height:

@@ -1,4 +1,4 @@
-"""Messages as lines of a scroll view: laid out for its width, drawn where they are seen."""
+"""Messages as lines of a scroll view, laid out for its width, and drawn when visible."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,22 +23,22 @@ from ladechat.widgets.strips import restyle, strip_of
 
 MARGIN = 1
 STRIPS_KEPT = 500
-"""Lines whose drawing is cached: some screens of them, not all of a long conversation."""
+"""Limit on cached drawn lines: some screens of them, not all of a long conversation."""
 PAGES = 2
-"""So many pages are laid out at once, in any case."""
+"""Number of pages that are always laid out at once."""
 PART_SECONDS = 0.005
-"""Messages above the view are laid out for so long at a time, and as long again nothing is: keys come through."""
+"""Time slice for the layout of other messages, and the pause after it, in which keys are handled."""
 ROWS_ABOVE_MARK = 3
-"""Lines that stay in view above what is scrolled to."""
+"""Lines that stay visible above the target of a jump."""
 SECONDS_TO_REST = 0.1
-"""While lines must stay where they are, messages above them wait so long for the next try."""
+"""Delay before the next try, while lines must stay where they are and messages above them wait."""
 
 
 class MessageLines(ScrollView, can_focus=True):
-    """Lines of messages. Each is rendered when it is seen, and cached until it changes.
+    """Lines of messages. Each line is drawn when it becomes visible, and cached until it changes.
 
-    Where all messages change at once, as when an earlier conversation is opened, those in view are laid out at once,
-    and the others part by part: those below it first. The view stays where it is meanwhile.
+    When all messages change, as when an earlier conversation is opened, visible ones are laid out immediately, and the
+    others in time slices, those below the view first. The view does not move meanwhile.
     """
 
     DEFAULT_CSS = """
@@ -58,7 +58,7 @@ class MessageLines(ScrollView, can_focus=True):
         self._wrapped_width = 0
         self._next_part: asyncio.TimerHandle | None = None
         self._to_start = False
-        self._found_at: Selection | None = None  # of what was searched for
+        self._found_at: Selection | None = None  # the last match of a search
 
     # --- for a subclass -----------------------------------------------------------------------------------------------
 
@@ -69,16 +69,16 @@ class MessageLines(ScrollView, can_focus=True):
 
     @property
     def _may_follow(self) -> bool:
-        """Whether a view of the end stays there when lines come."""
+        """Whether a view at the end follows new lines."""
         raise NotImplementedError
 
     @property
     def _more_below(self) -> str:
-        """What the last line says where there is more below."""
+        """The text of the last line while there is more below the view."""
         raise NotImplementedError
 
     def _style(self, ink: Ink) -> Style:
-        """How an ink is drawn."""
+        """Return the style of an ink."""
         raise NotImplementedError
 
     # --- lines --------------------------------------------------------------------------------------------------------
@@ -90,13 +90,13 @@ class MessageLines(ScrollView, can_focus=True):
         return self._blocks.lines
 
     def found(self, text: str) -> Selection | None:
-        """The last place of a text in the last message; None where it is not shown."""
+        """Return the last occurrence of a text in the last message; None if it is not visible there."""
         return last_said(list(self._blocks)[-1:], self._blocks.height, text)
 
     def show(self, messages: range, text: str) -> None:
-        """Show the first of these messages that has a text, and mark its first place there.
+        """Scroll to the first of these messages that contains a text, and select its first occurrence.
 
-        It is laid out before all others; then those below it, which nothing seen hangs on, and at last those above it.
+        That message is laid out first, then those below it, which do not move the view, and finally those above it.
         """
         blocks = self._blocks
         number = next((number for number in messages if blocks[number].says(text)), None)
@@ -119,7 +119,7 @@ class MessageLines(ScrollView, can_focus=True):
         self._go_on()
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The selected text as it was written: without the indent, and without the line breaks that wrapping made."""
+        """Return the selected text as it was written: without indentation, and without line breaks from wrapping."""
         if None in selection:
             self._lay_out_rest()
         return self._blocks.selected(selection), "\n"
@@ -131,7 +131,7 @@ class MessageLines(ScrollView, can_focus=True):
 
     @property
     def _text_width(self) -> int:
-        """In cells; 0 before the first layout."""
+        """The width of texts in cells; 0 before the first layout."""
         return max(self._wrapped_width - INDENT - MARGIN, 1) if self._wrapped_width else 0
 
     def on_resize(self) -> None:
@@ -141,7 +141,7 @@ class MessageLines(ScrollView, can_focus=True):
             self._lay_out_anew()
 
     def _lay_out_anew(self) -> None:
-        """Lay out all messages anew, at once those in view."""
+        """Lay out all messages again, visible ones immediately."""
         if not self._blocks or not self._text_width:
             return
         if self.follows_end:
@@ -153,14 +153,14 @@ class MessageLines(ScrollView, can_focus=True):
         self._go_on()
 
     def _lay_out_end(self) -> None:
-        """Lay out the last pages, and show the end of them."""
+        """Lay out the last pages, and scroll to the end."""
         self._blocks.wait()
         self._blocks.lay_out(self._text_width, self._shows_formatted, lambda lines: lines >= PAGES * self.size.height)
         self._take_over_height()
         self._move_to(self._blocks.height)
 
     def _lay_out_around(self, number: int) -> None:
-        """Lay out the message of this number, with some pages below it and one above."""
+        """Lay out a message, with some pages below it and one above."""
         height = self.size.height
         self._blocks.wait(number)
         self._blocks.lay_out_gap(self._text_width, self._shows_formatted, lambda lines: lines >= PAGES * height)
@@ -168,12 +168,12 @@ class MessageLines(ScrollView, can_focus=True):
         self._take_over_height()
 
     def _take_over_height(self) -> None:
-        """Draw all lines anew, and take over how many there are."""
+        """Redraw all lines, and update the scroll height."""
         self._redraw()
         self.virtual_size = Size(self._wrapped_width, self._blocks.height)
 
     def _lay_out_part(self) -> None:
-        """Lay out some of the messages that wait: below the view the first ones first, then those above, backwards."""
+        """Lay out some waiting messages: those below the view in order, then those above it in reverse order."""
         self._next_part = None
         until = monotonic() + PART_SECONDS
         if self._blocks.gap:
@@ -183,20 +183,20 @@ class MessageLines(ScrollView, can_focus=True):
         self._go_on()
 
     def _lay_out_rest(self) -> None:
-        """Lay out all messages that wait."""
+        """Lay out all waiting messages."""
         if self._text_width:
             self._lay_out_gap(lambda _: False)
             self._lay_out_above(lambda _: False)
 
     def _lay_out_gap(self, enough: Callable[[int], bool]) -> None:
-        """Lay out messages that wait below the view, where no line that is seen moves."""
+        """Lay out waiting messages below the view, which moves no visible line."""
         if self._blocks.gap:
             self._blocks.lay_out_gap(self._text_width, self._shows_formatted, enough)
             self._redraw()
             self._grow()
 
     def _lay_out_above(self, enough: Callable[[int], bool]) -> None:
-        """Lay out messages that wait above all others. The view stays where it is, unless it goes to the start."""
+        """Lay out waiting messages above all others. The view stays, unless it is scrolling to the start."""
         if not self._blocks.waiting:
             return
         top = self.scroll_offset.y
@@ -213,12 +213,12 @@ class MessageLines(ScrollView, can_focus=True):
 
     @property
     def _lines_must_stay(self) -> bool:
-        """Whether something goes by the numbers of lines now: a selection by hand, or a scroll under way."""
+        """Whether something relies on line numbers now: a selection by the user, or scrolling in progress."""
         scrolls = self.app.animator.is_being_animated(self, "scroll_y") or self.is_vertical_scrollbar_grabbed
         return scrolls or self.text_selection not in (None, self._found_at)
 
     def _go_on(self) -> None:
-        """Lay out the next part soon, if messages wait."""
+        """Schedule the next part of the layout, if messages wait."""
         if not self.laid_out:
             if self._next_part is None:
                 seconds = SECONDS_TO_REST if self._lines_must_stay else PART_SECONDS
@@ -228,40 +228,41 @@ class MessageLines(ScrollView, can_focus=True):
 
     @property
     def laid_out(self) -> bool:
-        """Are all messages laid out?"""
+        """Whether all messages are laid out."""
         return not self._blocks.waiting and not self._blocks.gap
 
     # --- scrolling ----------------------------------------------------------------------------------------------------
 
     @property
     def follows_end(self) -> bool:
-        """Is the last line in view?"""
+        """Whether the last line is in view."""
         return self.scroll_offset.y >= self.max_scroll_y - 1 and not self._blocks.gap
 
     def anchor(self, anchor: bool = True) -> None:
-        """Follow the end, also where that is not laid out yet, or do so no longer."""
+        """Follow the end, laying it out if necessary, or stop following it."""
         if anchor and self._blocks.gap:
             self._lay_out_end()
             self._go_on()
         super().anchor(anchor)
 
     def action_scroll_home(self) -> None:
-        """Go to the first message, also where it is not laid out yet."""
+        """Scroll to the first message, also if it is not laid out yet."""
         super().action_scroll_home()
         self._to_start = bool(self._blocks.waiting)
 
     def _move_to(self, y: int) -> None:
-        """Show the line `y` at the top, or the end, without a way there."""
+        """Scroll to line `y` at the top, or to the end, without animation."""
         self.scroll_y = self.scroll_target_y = y
 
     def _update_last(self, place: int = 0) -> None:
-        """Draw the last message anew, from its line `place` on, and take over how many lines there are."""
-        # Scrolling down beyond the end releases the anchor too. A target above the end is a scroll that has just begun.
+        """Redraw the last message from its line `place` on, and update the scroll height."""
+        # Scrolling down beyond the end releases the anchor too. A target above the end means that a scroll has just
+        # begun.
         at_end = self.follows_end and self.is_vertical_scroll_end and self.scroll_target_y >= self.max_scroll_y
         start, height = self._blocks.last_start + place, self.virtual_size.height
         for y in range(start, height):
             self._strips.pop(y, None)
-        if self._blocks.height == height:  # nothing scrolls, and no mark comes or goes
+        if self._blocks.height == height:  # nothing scrolls, and the mark at the bottom stays as it is
             self.refresh_lines(start, height - start)
         else:
             self._grow()
@@ -270,7 +271,7 @@ class MessageLines(ScrollView, can_focus=True):
             self.anchor()
 
     def _grow(self) -> None:
-        """Take over the number of lines. With a scrollbar there, more of them need no new layout of the screen."""
+        """Update the number of lines. If there is a scrollbar already, this needs no new layout of the screen."""
         size, room = Size(self._wrapped_width, self._blocks.height), self.container_size.height
         if size.height >= self.virtual_size.height > room:
             self.set_reactive(Widget.virtual_size, size)

@@ -1,4 +1,4 @@
-"""What the live panels share: rows of styled text, drawn line by line, at a calm pace."""
+"""Base classes of the live panels: rows of styled text, drawn line by line, at a limited rate."""
 
 import asyncio
 import textwrap
@@ -32,7 +32,7 @@ SECONDS_TO_JOIN = 0.04
 """
 
 LAST_TELLING = "the last that gave several tokens"
-"""What is said of the pass that a finished answer is left at."""
+"""Description of the pass at which a finished answer's panels stay."""
 
 Span = tuple[str, Style]
 """A printable text and its style."""
@@ -40,7 +40,7 @@ Row = list[Span]
 
 
 class Panel(Widget):
-    """A panel that draws from the last thing it was shown. A subclass implements `rows` and calls `redraw`."""
+    """A panel that draws the data it was last given. A subclass implements `rows` and calls `redraw`."""
 
     DEFAULT_CSS = """
     Panel { height: 1fr; width: 1fr; min-height: 1; }
@@ -50,26 +50,26 @@ class Panel(Widget):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"panel--title", "panel--muted"}
 
     NAME: ClassVar[str] = ""
-    """What it is called on the screen and where it is explained."""
+    """The panel's name, on the screen and in its explanation."""
     SHOWS: ClassVar[str] = ""
-    """What it shows, whatever is in it; "" for what needs no words."""
+    """A general description of the panel's content; "" if it needs none."""
     COMES: ClassVar[str] = ""
-    """When it is on the screen."""
+    """When the panel is on the screen."""
 
     palette: reactive[Palette] = reactive(Palette)
 
     @dataclass
     class Asked(Message):
-        """Somebody clicked on the title: what does this show?"""
+        """The user has clicked on the title for an explanation of the panel."""
 
     @property
     def title(self) -> str:
-        """Its name, where that hangs on what it shows."""
+        """The panel's name, which may depend on its content."""
         return self.NAME
 
     @property
     def moment(self) -> str:
-        """Which pass it shows, where that is not the newest; "" where it is."""
+        """Which pass is shown, unless it is the newest; else ""."""
         return ""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
@@ -79,20 +79,20 @@ class Panel(Widget):
         self._painted: list[Strip] | None = None
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """What to draw in `width` × `height` cells, from the top. Too much is cut, too little is filled up."""
+        """Return what to draw in `width` × `height` cells, from the top. Extra rows are cut, missing ones are blank."""
         raise NotImplementedError
 
     def explain(self) -> str:
-        """What it shows, in two or three sentences with the numbers that it shows now; "" for what needs none."""
+        """Return an explanation in two or three sentences with the current numbers; "" if the panel needs none."""
         return ""
 
     def on_click(self, event: events.Click) -> None:
-        """A click on the title asks for the explanation."""
+        """Ask for the explanation when the title is clicked."""
         if not event.y and self.explain():
             self.post_message(self.Asked())
 
     def redraw(self) -> None:
-        """Repaint soon: at once, or a frame after the last time."""
+        """Repaint now, or one frame interval after the last repaint."""
         wait = self._drawn_at + FRAME_SECONDS - monotonic()
         if wait <= 0 or not self.is_running:
             self._draw()
@@ -100,7 +100,7 @@ class Panel(Widget):
             self._next_draw = call_later(self, wait + SECONDS_TO_JOIN, self._draw)
 
     def redraw_now(self) -> None:
-        """Repaint at once if that is due soon."""
+        """Repaint now if a repaint is pending."""
         if self._next_draw is not None:
             self._draw()
 
@@ -133,25 +133,25 @@ class Panel(Widget):
         return self.get_component_rich_style("panel--muted")
 
     def faded(self, amount: float) -> Style:
-        """The text colour, `amount` of the way to the background: for shapes."""
+        """Return the text colour, blended by `amount` (0 to 1) into the background: for shapes."""
         _, _, background, colour = self.colors
         return Style(color=colour.blend(background, amount, alpha=1.0).rich_color)
 
     def faded_text(self, amount: float) -> Style:
-        """The same for words, no further than they can be read."""
+        """Return the same for words, blended only as far as they stay readable."""
         _, _, background, colour = self.colors
         return Style(color=readable(colour.blend(background, amount, alpha=1.0), background).rich_color)
 
     def step_style(self, step: Step, token: int) -> Style:
-        """How one token of a step looks, wherever it stands."""
+        """Return the style of a step's token, the same in every panel."""
         return self.palette.step(step.index, len(step.token_ids), own=is_own(step, token))
 
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def header(self, width: int, titles: Sequence[str], facts: Sequence[str], style: Style | None = None) -> Row:
-        """A title at the left and facts at the right, each in the longest form (first in its list) that fits.
+        """Return a row with a title at the left and facts at the right, each in the longest form that fits.
 
-        A short title is preferred to fewer facts.
+        The forms are in lists, longest first. A short title is preferred to fewer facts.
         """
         for fact in facts:
             for title in titles:
@@ -161,38 +161,38 @@ class Panel(Widget):
         return [(shorten(titles[-1], width), self.title_style)]
 
     def token(self, text: str, style: Style) -> Row:
-        """A token in its style, the dots that stand for its outer spaces in a quieter one."""
+        """Return a token in its style, with the dots that mark its outer spaces in a quieter one."""
         core = text.strip(SPACE)
         before, after = text[: text.find(core)], text[text.find(core) + len(core) :]
         return [(before, self.muted), (core, style), (after, self.muted)]
 
     def cell(self, piece: str, cells: int, style: Style) -> Row:
-        """A token in exactly `cells` cells. The style ends with it: a coloured gap would say that the space is its."""
+        """Return a token in exactly `cells` cells. Padding is unstyled: coloured, it would look like a space."""
         text = fit(visible(piece), cells)
         token = text.rstrip(" ")
         return [*self.token(token, style), (" " * (len(text) - len(token)), Style())]
 
     def legend(self, texts: Sequence[str], more: str, width: int) -> Row:
-        """The longest of `texts` that fits beside `more`, which stands at the right."""
+        """Return the longest of `texts` that fits beside `more`, which is at the right."""
         text = longest(width - len(more) - 2, texts)
         return [(text, self.muted), (more.rjust(width - len(text)), self.muted)]
 
     def sentence(self, text: str, width: int) -> list[Row]:
-        """A quiet sentence, wrapped."""
+        """Return a sentence in the quiet style, wrapped."""
         return [[(line, self.muted)] for line in textwrap.wrap(text, max(width, 1))]
 
 
 class StepPanel(Panel):
-    """A panel that draws one step, and may count all of them."""
+    """A panel that draws one step, and may add up figures over all steps."""
 
     awaits_answer: reactive[bool] = reactive(False)
-    """Will the next answer have another decoder than the last one, which may have had no use for this panel?"""
+    """Whether the next answer has another decoder than the last one, which may have had no data for this panel."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._step: Step | None = None
         self._passes: int | None = None
-        """How many the answer has, where the step is not the last of them."""
+        """The number of passes of the answer, if the step is not the last of them."""
 
     @property
     def moment(self) -> str:
@@ -204,22 +204,22 @@ class StepPanel(Panel):
         self.redraw()
 
     def stay_at(self, step: Step, passes: int) -> None:
-        """Draw the last step that gave several tokens again, and say which of so many passes it is, not the last."""
+        """Draw again the last step that emitted several tokens, labelled as pass so-and-so of `passes`."""
         self._step, self._passes = step, passes
         self.redraw()
 
     def clear(self) -> None:
-        """Forget the step, and begin to count anew."""
+        """Forget the step and the figures."""
         self._step, self._passes = None, None
         self.redraw()
 
     def titles(self, *titles: str) -> tuple[str, ...]:
-        """Titles for the header; where the step is not the last one, they say which it is, if there is room."""
+        """Return titles for the header, with the number of the step if it is not the last one and fits."""
         moments = [f" · {moment}" for moment in self._moments()]
         return tuple(f"{title}{moment}" for moment in [*moments, ""] for title in titles)
 
     def _moments(self) -> tuple[str, ...]:
-        """Which step it is, in ever fewer words; nothing for the last one."""
+        """Return which step is shown, in versions from long to short; nothing for the last one."""
         if self._step is None or self._passes is None:
             return ()
         place = f"pass {self._step.index + 1:,}"
@@ -227,7 +227,7 @@ class StepPanel(Panel):
 
 
 def longest(width: int, texts: Sequence[str]) -> str:
-    """The first of `texts` that fits into `width` cells, or nothing."""
+    """Return the first of `texts` that fits into `width` cells, or ""."""
     return next((text for text in texts if cell_len(text) <= width), "")
 
 

@@ -1,7 +1,7 @@
-"""The slots of one forward pass, as its step event names them: what each is, and which others it sees.
+"""The slots of one forward pass, as named by its step event: what each holds, and which others it attends to.
 
 The drafts of a step are the whole tree of its pass: node i is slot i + 1, and slot 0 is the last accepted token. A slot
-sees the cache, its ancestors and itself. That is the attention mask, so nothing about it has to be guessed.
+attends to the KV cache, its ancestors and itself. So the attention mask follows from the event exactly.
 """
 
 from collections.abc import Sequence
@@ -10,19 +10,19 @@ from typing import NamedTuple
 from ladechat import protocol
 
 LAST = -1
-"""The group of slot 0."""
+"""The branch of slot 0."""
 
 
 class Slot(NamedTuple):
     """One slot.
 
     Attributes:
-        piece: its text; "" for slot 0, where the event does not say it.
-        parent: the slot that it hangs on; −1 for slot 0.
-        row: of the Jacobi window; None for what is no part of it.
-        branch: among the branches of guesses, from 0; a branch begins where a path forks. `LAST` for slot 0.
-        source: which drafter brought it; "" for slot 0.
-        accepted: whether the model agreed. Slot 0 is text already.
+        piece: its text; "" for slot 0 if the event does not hold it.
+        parent: the index of the slot it follows; −1 for slot 0.
+        row: its row in the Jacobi window; None outside the window.
+        branch: the index of its branch of guesses, from 0; a branch begins where a path forks. `LAST` for slot 0.
+        source: the drafter it came from; "" for slot 0.
+        accepted: whether the model accepted it. Slot 0 is always accepted.
     """
 
     piece: str
@@ -34,12 +34,12 @@ class Slot(NamedTuple):
 
     @property
     def group(self) -> tuple[int | None, int]:
-        """What it has in common with its neighbours: the row of the window, or the branch."""
+        """The row of the window and the branch, equal for neighbours that belong together."""
         return self.row, self.branch
 
 
 def slots_of(step: protocol.Step) -> list[Slot]:
-    """The slots of a step's pass, in their order there, as far as the event names them."""
+    """Return the slots of a step's pass in order, as far as the event names them."""
     draft, window = step.draft, step.window
     slots = [Slot(_after(step), -1, None, LAST, "", True)]
     if draft is None:
@@ -59,7 +59,7 @@ def slots_of(step: protocol.Step) -> list[Slot]:
 
 
 def _after(step: protocol.Step) -> str:
-    """The last token before the step, where one of its views says it."""
+    """Return the last token before the step, if one of its views holds it, else ""."""
     if step.window is not None and step.window.rows and step.window.rows[0]:
         return step.window.rows[0][0]
     if step.pool is not None:
@@ -68,13 +68,13 @@ def _after(step: protocol.Step) -> str:
 
 
 def branches_of(slots: Sequence[Slot]) -> int:
-    """How many branches share the pass: the Jacobi window is one, and each path of guesses."""
+    """Return the number of branches in the pass: one for the Jacobi window, and one for each path of guesses."""
     window = any(slot.row is not None for slot in slots)
     return window + len({slot.branch for slot in slots if slot.row is None and slot.branch != LAST})
 
 
 def mask_of(slots: Sequence[Slot]) -> list[int]:
-    """For each slot the slots that it sees, as bits: bit j of entry i says that slot i sees slot j."""
+    """Return the attention mask, one int of bits per slot: bit j of entry i is set if slot i attends to slot j."""
     seen: list[int] = []
     for index, slot in enumerate(slots):
         seen.append((seen[slot.parent] if slot.parent >= 0 else 0) | 1 << index)
@@ -82,10 +82,10 @@ def mask_of(slots: Sequence[Slot]) -> list[int]:
 
 
 def _window_rows(draft: protocol.DraftTree, window: protocol.WindowView) -> dict[int, int]:
-    """The nodes that are cells of the window, with their row.
+    """Return the nodes that are cells of the window, each with its row.
 
-    Row 0 is a chain from the last token, and each column hangs below its cell of row 0. Two cells with equal tokens
-    below one slot share a slot, and so does a guess that begins like them.
+    Row 0 is a chain from the last token, and each column follows its cell of row 0. Two cells with equal tokens after
+    the same slot share a slot, and so does a guess with that prefix.
     """
     children = {
         (parent, token): i for i, (parent, token) in enumerate(zip(draft.parents, draft.token_ids, strict=True))

@@ -1,4 +1,4 @@
-"""How much the adaptive policy drafts, and why: what a pass costs by its slots, and the tokens it should bring."""
+"""How much the adaptive policy drafts, and why: cost of a pass by its slots, and expected tokens."""
 
 import math
 from collections.abc import Sequence
@@ -14,25 +14,25 @@ from ladechat.widgets.panel import Row, StepPanel, longest
 SCALE_CELLS = 6
 """Cells of the scale at the left."""
 LEAST_COLUMNS, LEAST_ROWS = 12, 3
-"""A smaller chart says nothing."""
+"""Minimum size of the chart; a smaller one is not drawn."""
 LEAST_MOST_SLOTS, LEAST_TOP = 16, 2.0
-"""The chart reaches at least so far to the right, in slots, and up, in plain passes."""
+"""Minimum range of the chart: to the right in slots, and upward in plain passes."""
 NOTHING_DRAFTED = 1.05
 """Mean slots below which decoding is plain."""
 MOST_POWERS = 7
-"""A decision is drawn for at most 64 slots."""
+"""Number of powers of two drawn for a decision: up to 64 slots."""
 COST, TOKENS, TAKEN = "·", "○", "●"
 
 Curve = Sequence[tuple[float, float]]
-"""Points with rising abscissas."""
+"""Points sorted by their first coordinate."""
 
 
 class PolicyPanel(StepPanel):
     """One column of cells for a number of slots (logarithmic), one row for a height.
 
-    Dots show the cost of a pass, in plain ones; circles the tokens that it is expected to bring. A plain pass brings
-    one token, so where the circles lie above the dots, drafting pays, and most where the gap is widest. Both are those
-    of the pass that is shown; where nothing was proposed for it, means over the latest passes.
+    Dots show the cost of a pass, in plain passes; circles show its expected tokens. A plain pass yields one token, so
+    drafting pays where the circles lie above the dots, and most where the gap is widest. Both are those of the shown
+    pass; if nothing was proposed for it, they are means over recent passes.
     """
 
     NAME = "how much to draft"
@@ -44,7 +44,7 @@ class PolicyPanel(StepPanel):
         self._choice: PolicyChoice | None = None
 
     def show(self, choice: PolicyChoice | None) -> None:
-        """Draw the latest choices; None before there is one."""
+        """Draw a choice of the policy; None before the first."""
         self._choice = choice
         self.redraw()
 
@@ -54,12 +54,12 @@ class PolicyPanel(StepPanel):
 
     @property
     def _pass(self) -> "PassChoice | None":
-        """The pass that is shown; None before the first, and where a recording does not say what was decided."""
+        """The pass that is shown; None before the first, and in recordings without decisions."""
         step = self._step
         return None if step is None or step.decision is None else PassChoice(step.timing.slots, step.decision)
 
     def explain(self) -> str:
-        """What was chosen, and what it rests on."""
+        """Return what was chosen, and the numbers behind the decision."""
         text = "auto drafts as many tokens as bring the most tokens per second on this machine."
         shown = self._shown()
         if shown is None:
@@ -72,7 +72,7 @@ class PolicyPanel(StepPanel):
         )
 
     def _shown(self) -> "PassChoice | LateChoice | None":
-        """What there is to say: of the pass, else of the latest passes."""
+        """Return the data to show: of the pass if known, else of recent passes."""
         choice = self._choice
         if choice is None or not choice.costs or choice.costs[0].ms <= 0:
             return None
@@ -93,9 +93,9 @@ class PolicyPanel(StepPanel):
         return [header, *chart, *([legend] if chart else []), words]
 
     def _chart(self, costs: Curve, expected: Curve, taken: tuple[float, float], width: int, height: int) -> list[Row]:
-        """The curves, the highest row first, and the slots below them. The point taken lies over everything else."""
+        """Return the curves, highest row first, and the axis of slots. The chosen point is drawn over the curves."""
         columns = width - SCALE_CELLS
-        height -= 1  # for the slots
+        height -= 1  # for the axis of slots
         if columns < LEAST_COLUMNS or height < LEAST_ROWS:
             return []
         most = max(LEAST_MOST_SLOTS, taken[0], *(slots for slots, _ in [*costs, *expected]))
@@ -127,7 +127,7 @@ class PolicyPanel(StepPanel):
 
 
 def _legends(whose: str, taken: str) -> tuple[str, ...]:
-    """What the signs mean, in ever fewer words."""
+    """Return the legend in versions from long to short."""
     return (
         f"{whose}{COST} cost, in plain passes   {TOKENS} tokens it should bring   {TAKEN} {taken}",
         f"{whose}{COST} cost  {TOKENS} tokens expected  {TAKEN} {taken}",
@@ -137,24 +137,24 @@ def _legends(whose: str, taken: str) -> tuple[str, ...]:
 
 
 class PassChoice(NamedTuple):
-    """One pass, and what was decided for it."""
+    """One pass, and the decision for it."""
 
     slots: int
     decision: Decision
 
     @property
     def tokens(self) -> float:
-        """Expected of it."""
+        """Expected tokens of the pass."""
         return self.decision.tokens
 
     @property
     def cost(self) -> float:
-        """In plain passes."""
+        """Cost of the pass, in plain passes."""
         return self.decision.cost
 
     @property
     def expected(self) -> Curve:
-        """What its drafts should bring, by slots, through the point taken; empty where nothing was proposed."""
+        """Expected tokens by slots, including the chosen point; empty if nothing was proposed."""
         known = {float(1 << power): tokens for power, tokens in enumerate(self.decision.expected[:MOST_POWERS])}
         return sorted((known | {float(self.slots): self.tokens}).items()) if known else []
 
@@ -164,12 +164,12 @@ class PassChoice(NamedTuple):
 
     @property
     def slots_told(self) -> list[str]:
-        """How many slots it has."""
+        """The number of slots in words, in versions from long to short."""
         return [f"this pass: {_slots(self.slots)}", _slots(self.slots)]
 
     @property
     def wordings(self) -> list[str]:
-        """What was decided, and why, in ever fewer words. The gain is left to the speed panel, which measures it."""
+        """The decision and its reason, in versions from long to short. The speed panel measures the gain."""
         if self.slots == 1:
             paused = self.decision.why == "paused"
             why = "drafting has not paid lately, so it pauses" if paused else "none was worth its slot"
@@ -187,7 +187,7 @@ class PassChoice(NamedTuple):
 
 
 class LateChoice(NamedTuple):
-    """The latest passes, where no more than their means is known."""
+    """Recent passes, of which only the means are known."""
 
     slots: float
     tokens: float
@@ -195,7 +195,7 @@ class LateChoice(NamedTuple):
 
     @property
     def expected(self) -> Curve:
-        """No more than the means by slots."""
+        """Empty: only the means by slots are known."""
         return []
 
     @property
@@ -204,12 +204,12 @@ class LateChoice(NamedTuple):
 
     @property
     def slots_told(self) -> list[str]:
-        """How many slots they had."""
+        """The mean number of slots in words, in versions from long to short."""
         return [f"lately {_slots(self.slots)} a pass", _slots(self.slots)]
 
     @property
     def wordings(self) -> list[str]:
-        """What was chosen, in ever fewer words."""
+        """The choice, in versions from long to short."""
         if self.slots < NOTHING_DRAFTED:
             return ["Lately no draft was worth its slot", "Nothing drafted lately"]
         whole = f"cost {self.cost:.1f} plain ones, and should bring {self.tokens:.1f} tokens"
@@ -221,12 +221,12 @@ class LateChoice(NamedTuple):
 
 
 def _costs(choice: PolicyChoice) -> Curve:
-    """What passes cost by their slots, in plain ones."""
+    """Return the cost of a pass, in plain passes, by its slots."""
     return [(float(one.slots), one.ms / choice.costs[0].ms) for one in choice.costs]
 
 
 def _through(costs: Curve, slots: float, cost: float) -> Curve:
-    """Shifts the curve of recent mean costs so that it passes through this pass's (slots, cost). Overhead such as
+    """Shift the curve of recent mean costs so that it passes through this pass's (slots, cost). Overhead such as
     drafting is the same for any number of slots above one, but differs between passes.
     """
     if slots <= 1:
@@ -240,7 +240,7 @@ def _slots(slots: float) -> str:
 
 
 def _slots_axis(most: float, columns: int) -> str:
-    """Numbers of slots below their columns."""
+    """Return the axis: numbers of slots below their columns."""
     cells = [" "] * columns
     for slots in (1, 4, 16, 64, 256):
         label = str(slots)
@@ -255,7 +255,7 @@ def _column(slots: float, most: float, columns: int) -> int:
 
 
 def _at(curve: Curve, slots: float) -> float:
-    """The value of a curve, interpolated between its points, constant beyond them."""
+    """Return the value of a curve at `slots`, interpolated between its points, constant beyond them."""
     for (low, below), (high, above) in pairwise(curve):
         if slots <= high:
             return below + (above - below) * max(0.0, slots - low) / (high - low) if high > low else above

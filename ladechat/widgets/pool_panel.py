@@ -1,4 +1,4 @@
-"""The guesses of one step: those of the n-gram pool and of other drafters, and how far the model agreed with each."""
+"""The guesses of one step, from the n-gram pool and other drafters, and how many of their tokens the model accepted."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,30 +16,31 @@ from ladechat.widgets.panel import Row, StepPanel, longest
 from ladechat.widgets.pass_slots import slots_of
 
 WIDE = 44
-"""From this many cells on, a line says whether its guess was tried."""
+"""Minimum width, in cells, at which lines say whether a guess was tried."""
 MOST_SOURCE_CELLS = 16
 NARROW_PART = 3
-"""In fewer cells, no more than one of so many is for the source, or for its first word: recycling, hidden …"""
+"""In narrower panels, the source's name (or its first word) takes at most 1 / `NARROW_PART` of the width."""
 LEAST_TOKEN_CELLS = 4
-"""A fork with less room for its token is drawn as a line of its own."""
+"""Minimum cells for a token at a fork; with less room, the guess is drawn in full on a line of its own."""
 LEGEND_ROWS = 10
-"""From this height on, there is a line that says what the marks mean."""
+"""Minimum height at which a line explains the marks."""
 LEGENDS = (
     "✓ accepted · ✗ refused · – not judged",
     "✓ accepted ✗ refused – not judged",
     "✓ yes ✗ no – not judged",
 )
 WINDOW = "window"
-"""The source of the window's own branches."""
+"""The source name of the window's own branches."""
 
 
 class PoolPanel(StepPanel):
-    """One guess a line: a mark for each of its tokens, the tokens, and where they came from.
+    """One guess per line: a mark for each of its tokens, the tokens, and the source.
 
-    What a guess shares with the lines above is not repeated: it forks off below the last token that they share.
+    The prefix that a guess shares with the lines above is not repeated: the guess forks off below the last shared
+    token.
 
-    Guesses are what the n-gram pool holds after the last token, and the branches of the draft tree that other
-    drafters have brought; for a decoder without a pool, all branches.
+    Guesses are what the n-gram pool holds after the last token, and the branches of the draft tree from other drafters;
+    for a decoder without a pool, all branches.
     """
 
     NAME = "drafts"
@@ -50,8 +51,8 @@ class PoolPanel(StepPanel):
         super().__init__(id=id, classes=classes)
         self._accepted: Counter[str] = Counter()
         self._tested: Counter[str] = Counter()
-        self._lookups = self._hits = 0  # of the answer
-        self._counted = (0, 0)  # what the latest step said of these
+        self._lookups = self._hits = 0  # totals of the answer
+        self._counted = (0, 0)  # the pool's own counts at the latest step
 
     def show_step(self, step: protocol.Step) -> None:
         resumed = self._step is not None and self._step.pool is None
@@ -64,7 +65,7 @@ class PoolPanel(StepPanel):
                 self._tested[source] += verdict != "untested"
 
     def _count(self, pool: protocol.PoolView, resumed: bool) -> None:
-        """Add up the passes that asked the pool: its own counts begin anew where another decoder took over."""
+        """Add the lookups and hits since the last step. The pool's own counts restart after another decoder."""
         anew = pool.lookups < self._counted[0] or (resumed and pool.lookups == self._counted[0])
         lookups, hits = (0, 0) if anew else self._counted
         self._lookups += pool.lookups - lookups
@@ -80,22 +81,22 @@ class PoolPanel(StepPanel):
 
     @property
     def title(self) -> str:
-        """Of the n-gram pool where nobody else is asked."""
+        """The panel's name: "n-gram pool" if the pool is the only source of guesses."""
         step = self._step
         pool_alone = step is not None and step.pool is not None and step.decision is None and not self._others(step)
         return "n-gram pool" if pool_alone else self.NAME
 
     @staticmethod
     def _others(step: protocol.Step) -> list[protocol.Candidate]:
-        """The branches of the draft tree that are not the pool's."""
+        """Return the branches of the draft tree that are not the pool's."""
         if step.draft is None:
             return []
         others = branches(step.draft, [] if step.pool is None else step.pool.candidates)
-        # The window's branches are seen where it is drawn.
+        # The window panel shows the window's branches.
         return [one for one in others if step.pool is None or step.window is None or one.source != WINDOW]
 
     def explain(self) -> str:
-        """What was guessed, and how often guesses came true."""
+        """Return what was guessed, and how often guesses came true."""
         step = self._step
         if step is None:
             return "Shows what is guessed, from the first pass on."
@@ -134,7 +135,7 @@ class PoolPanel(StepPanel):
         plain = step.draft is None and step.pool is None and not self._tested
         pool = step.pool
         guesses = [*([] if pool is None else pool.candidates), *self._others(step)]
-        guesses.sort(key=lambda guess: not guess.matched)  # what was accepted is seen, however little room there is
+        guesses.sort(key=lambda guess: not guess.matched)  # accepted guesses come first, since not all may fit
         footer: list[Row] = [[(longest(width, self._tallies()), self.muted)]] if height >= 5 and not plain else []
         if height >= LEGEND_ROWS and not plain:
             footer.insert(0, [(longest(width, LEGENDS), self.muted)])
@@ -150,7 +151,7 @@ class PoolPanel(StepPanel):
         return [header, *self._guesses(visible(pool.after), guesses, room, width), *footer]
 
     def _guesses(self, after: str, guesses: list[protocol.Candidate], height: int, width: int) -> list[Row]:
-        """The guesses, as many as fit. `after` is the token that they follow, as it is shown; "" is not shown."""
+        """Return as many guesses as fit. `after` is the printable token that they follow; "" is not shown."""
         after = f" after ‹{after}›" if after else ""
         if not guesses:
             return _filled([[(shorten(f"nothing known{after}", width), self.muted)]], height)
@@ -167,10 +168,10 @@ class PoolPanel(StepPanel):
         return _filled([*([title] if after else []), *rows], height)
 
     def _line(self, line: Line, above: list[int], marks: int, width: int) -> tuple[Row, list[int]]:
-        """One line: a mark for each token, in `marks` cells; the tokens; where they came from.
+        """Return one line: a mark for each token, in `marks` cells, the tokens, and the source.
 
-        `above` are the cells at which tokens of the lines above begin, and the one behind them would. Returns them for
-        the line below too.
+        `above` holds the cells at which the tokens of the line above begin, and the one after its last token. The
+        second value returned is the same for the line below.
         """
         candidate, shared = line.guess, line.shared
         source = self._source(candidate, width)
@@ -195,7 +196,7 @@ class PoolPanel(StepPanel):
         return [*row, (source, self.muted)], starts
 
     def _source(self, candidate: protocol.Candidate, width: int) -> str:
-        """Where a guess came from, and whether it was tried. Tokens give way to it, for they may be cut."""
+        """Return the source of a guess, and whether it was tried. If there is little room, tokens are cut instead."""
         source = source_of(candidate.source).name
         if width < WIDE:
             most = max(1, width // NARROW_PART)
@@ -211,7 +212,7 @@ class PoolPanel(StepPanel):
         return Style()
 
     def _marks(self, candidate: protocol.Candidate, shared: int, cells: int) -> Row:
-        """What became of each token; those that are shared with the lines above have their marks there."""
+        """Return the verdicts on the tokens as marks; the shared prefix has its marks in the lines above."""
         verdicts = self._verdicts(candidate)
         shown = verdicts if len(verdicts) <= cells else verdicts[: max(cells - 1, 0)]
         row: Row = [(VERDICT_MARKS[verdict], self.palette.verdict(verdict)) for verdict in shown]
@@ -221,8 +222,8 @@ class PoolPanel(StepPanel):
         return [*row, (" " * (cells - len(row) + 1), Style())]
 
     def _verdicts(self, candidate: protocol.Candidate) -> list[protocol.Verdict]:
-        """Token by token: after those that matched, what the draft tree says of the next; none further was judged. Of
-        a guess that was not tried, none was.
+        """Return the verdict on each token: accepted ones, then the draft tree's verdict on the next, and `untested`
+        for the others. Tokens of a guess that was not tried are all `untested`.
         """
         after_match: list[protocol.Verdict] = ["untested"] * (len(candidate.token_ids) - candidate.matched)
         if candidate.tried and after_match and self._step is not None and self._step.draft is not None:
@@ -231,7 +232,7 @@ class PoolPanel(StepPanel):
         return matched + after_match
 
     def _tallies(self) -> tuple[str, ...]:
-        """How many drafts were accepted in this answer, the most detailed form first."""
+        """Return how many drafts were accepted in this answer, in versions from long to short."""
         accepted, tested = self._accepted.total(), self._tested.total()
         if not tested:
             return ("no draft tested yet",)
@@ -243,7 +244,7 @@ class PoolPanel(StepPanel):
 
 
 def _judged(verdicts: Sequence[protocol.Verdict]) -> str:
-    """What the model made of drafted tokens, each with its mark."""
+    """Return the counts of the model's verdicts on drafted tokens, with their marks."""
     found = Counter(verdicts)
     parts = [f"accepted {found['accepted']} (✓)" if found["accepted"] else "accepted none"]
     parts += [f"refused {found['rejected']} (✗)"] if found["rejected"] else []
@@ -252,12 +253,12 @@ def _judged(verdicts: Sequence[protocol.Verdict]) -> str:
 
 
 def _more(hidden: int) -> str:
-    """How many guesses there is no room for."""
+    """Return the number of guesses that do not fit, in words."""
     return f"+{hidden} more" if hidden > 0 else ""
 
 
 def _branch(line: Line, shared: int, starts: list[int]) -> str:
-    """What stands before the first token of a line: where it forks off, and where later lines will."""
+    """Return the branch before a line's first token: where it forks off, and where later lines will."""
     cells = [" "] * starts[-1]
     for depth in range(1, shared):
         if line.forks[depth]:

@@ -1,4 +1,4 @@
-"""Draws events on the screen. It follows from the events alone, so a replay shows what the live app showed."""
+"""Draws events on the screen. It depends on the events alone, so a replay shows what the live app showed."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -54,18 +54,18 @@ from ladechat.widgets.transcript import Transcript, messages_of
 STARTING = "starting the engine …"
 READY = "ready"
 PREPARING = "preparing the question …"
-"""Its prompt is made: mostly at once, but a long conversation, or a template that does not end, takes seconds."""
+"""Shown while the prompt is rendered: usually briefly, but a long conversation or a slow template takes seconds."""
 READING = "reading the question …"
 ENDED = "the engine has ended"
 REOPENED = "reopened: how these answers were decoded is not kept"
-"""Shown below a reopened conversation in place of the figures."""
+"""Shown below a reopened conversation instead of the figures."""
 RESTORED = "no new answer came: the one before is kept · how it was decoded is not"
-"""Shown below an answer that another one was to replace."""
+"""Shown below an answer whose regeneration failed."""
 STATUS_PARTS = ("model", "device", "dtype", "facts", "memory")
 
 
 class Bookmark(NamedTuple):
-    """The screen before a turn starts, which clears the panels: all that is needed to return to it."""
+    """The screen before a turn starts, since that clears the panels: all that is needed to return to it."""
 
     blocks: int
     asked_at: int
@@ -84,9 +84,9 @@ class Presenter:
     """Draws events on the conversation, the panels beside it and the status line.
 
     Attributes:
-        decoders: those that the engine has announced, by name; before it has, those of this version.
-        answers: the steps of the answers that are on the screen.
-        inspection: looks back at them.
+        decoders: the decoders by name: those announced by the engine, or before that, those of this version.
+        answers: the steps of the answers on the screen.
+        inspection: looks back at those steps.
     """
 
     def __init__(
@@ -109,12 +109,12 @@ class Presenter:
         self._model = "model"
         self._in_turn = self._continuing = self._expecting = False
         self._system_said = False
-        """Whether it was said that the system prompt stands in the first question."""
+        """Whether a notice said that the system prompt is placed in the first question."""
         self._told: str | None = None
-        """The system prompt of the last question; None where it is not known."""
+        """The system prompt of the last question; None if unknown."""
         self._first_part: TurnFinished | None = None
         self._asked_at = 0
-        self._exchanges: list[int] = []  # the block of each question that was answered
+        self._exchanges: list[int] = []  # for each answered question, the number of its block
         self._activity = ""
         self._settings = Settings()
         self._parameters: dict[str, Value] = {}
@@ -122,11 +122,11 @@ class Presenter:
 
     @property
     def parameters(self) -> Mapping[str, Value]:
-        """The last value of each parameter of any decoder, as the engine says."""
+        """The last value of each parameter of any decoder, as reported by the engine."""
         return self._parameters
 
     def begin(self, settings: Settings, doing: str = STARTING) -> None:
-        """The screen before the first event, and what is being done."""
+        """Show the screen before the first event, with `doing` as the activity."""
         self._model, self._in_turn, self._expecting = "model", False, False
         self._parameters, self.decoders = {}, announced(())
         self.inspection.leave()
@@ -143,7 +143,7 @@ class Presenter:
         self.say(doing)
 
     def bookmark(self) -> Bookmark:
-        """The screen as it is, to be taken before a turn starts."""
+        """Return the state of the screen; call it before a turn starts."""
         return Bookmark(
             blocks=self._transcript.blocks,
             asked_at=self._asked_at,
@@ -159,7 +159,7 @@ class Presenter:
         )
 
     def return_to(self, bookmark: Bookmark) -> None:
-        """Restore the screen; the start of the turn has to be shown next."""
+        """Restore the screen; the next event shown must start a turn."""
         self._model, self._in_turn, self._system_said = bookmark.model, False, bookmark.system_said
         self._expecting = False
         self._keep(bookmark.blocks)
@@ -172,7 +172,7 @@ class Presenter:
         self.say(bookmark.activity)
 
     def show_place(self, message: int, text: str) -> None:
-        """Show where a text is written, in the question or answer of this number, from 0."""
+        """Show the first occurrence of a text in question or answer number `message`, from 0."""
         exchange, answer = divmod(message, 2)
         if exchange < len(self._exchanges):
             question, *later = self._exchanges[exchange:]
@@ -181,26 +181,26 @@ class Presenter:
 
     @property
     def answering(self) -> bool:
-        """Is an answer under way, or its question being read?"""
+        """Whether an answer is being generated, or its question is being read."""
         return self._in_turn or self._expecting
 
     def expect_answer(self) -> None:
-        """Show that a question, or the rest of an answer, was asked for: nothing is ready until its turn has begun."""
+        """Show that a question, or the rest of an answer, was requested: nothing is ready until its turn."""
         self._expecting = True
-        if self._activity == READY:  # else it waits for an engine that loads
+        if self._activity == READY:  # else an engine is loading, and the question waits for it
             self.say(PREPARING)
 
     def say(self, activity: str) -> None:
-        """Show what is being done."""
+        """Show an activity in the status line."""
         self._activity = activity
         self._status.activity = activity
 
     def warn(self, warning: str) -> None:
-        """Show a warning in place of the activity, until `warn("")` or the next activity."""
+        """Show a warning instead of the activity, until `warn("")` or the next activity."""
         self._status.activity = warning or self._activity
 
     def show(self, events: Iterable[Event]) -> None:
-        """Draw events in their order; consecutive steps in one go."""
+        """Draw events in order; consecutive steps are drawn together."""
         steps: list[Step] = []
         for event in events:
             if isinstance(event, Step):
@@ -216,7 +216,7 @@ class Presenter:
             self._transcript.add_steps(steps)
             self._side.show_steps(steps)
             self.inspection.show_place()
-            if self._activity == READING:  # of a question that the cache holds nothing is read
+            if self._activity == READING:  # no Prefilling event came: the KV cache holds the whole question
                 self.say(ANSWERING)
 
     def _show(self, event: Event) -> None:
@@ -257,11 +257,11 @@ class Presenter:
                 self._side.show_choice(event)
             case TurnFinished():
                 self._in_turn = False
-                if event.reason != "failed" and event.token_ids and not self._continuing:  # as the conversation has it
+                if event.reason != "failed" and event.token_ids and not self._continuing:  # a new exchange
                     self._exchanges.append(self._asked_at)
                 whole = joined(self._first_part, event) if self._continuing and self._first_part else event
                 self._side.show_finished(whole)
-                if event.reason != "failed":  # else it is not part of the answer that the conversation has
+                if event.reason != "failed":  # else the continuation is not in the conversation's history
                     self._side.answer.settle()
                     self._transcript.settle()
                 self._status.memory = describe_memory(event.memory)
@@ -278,7 +278,7 @@ class Presenter:
             case SystemPrompt():
                 self._system_said = False
                 self._transcript.notice(describe_system(event.text, as_before=event.text == self._told))
-            case ExchangeRemoved() if self._exchanges:  # else it was on the screen before the recording began
+            case ExchangeRemoved() if self._exchanges:  # else the exchange is older than the recording
                 self._told = None
                 self._keep(self._exchanges.pop())
                 self._side.clear()
@@ -290,9 +290,9 @@ class Presenter:
                 self._transcript.sum_up(RESTORED)
 
     def _go_on(self, turn: int) -> None:
-        """The last answer goes on, in its block."""
+        """Continue the last answer in its block."""
         self._transcript.go_on()
-        if self.answers.get(turn) is not self._side.answer:  # how it began is not known, or no longer
+        if self.answers.get(turn) is not self._side.answer:  # its first steps are unknown, or dropped
             self._side.clear()
             self.answers.begin(turn, self._side.answer, self._transcript.blocks - 1)
         if self._side.go_on():
@@ -300,13 +300,13 @@ class Presenter:
         self._first_part, self._side.answer.finished = self._side.answer.finished, None
 
     def _keep(self, blocks: int) -> None:
-        """Forget all but the first messages and notices, and the steps of the answers among them."""
+        """Remove all but the first `blocks` messages and notices, and the steps of the removed answers."""
         self.inspection.leave()
         self._transcript.keep(blocks)
         self.answers.keep(blocks)
 
     def _show_conversation(self, exchanges: list[Exchange]) -> None:
-        """These questions and answers in the place of what is there. How the answers came about is not known."""
+        """Replace the conversation by these exchanges, whose decoding steps are unknown."""
         self._keep(0)
         self._system_said = False
         self._told = exchanges[-1].system if exchanges else None
@@ -344,7 +344,7 @@ class Presenter:
         if event.fatal:
             self._in_turn = self._expecting = False
             self.say(ENDED)
-        elif event.turn is not None and not self._in_turn:  # else the end of the turn follows
+        elif event.turn is not None and not self._in_turn:  # else a TurnFinished follows
             self._expecting = False
-            if self._activity == PREPARING:  # else the engine still loads
+            if self._activity == PREPARING:  # else the engine is still loading
                 self.say(READY)

@@ -1,4 +1,4 @@
-"""Where the question is typed."""
+"""The prompt: the input in which the user types a question or a command."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,16 +25,16 @@ MOVES = {
     "line_end": "end",
     "earlier": "up",
 }
-"""By the actions of a text area, the keys that a screen may want for itself."""
+"""Keys that a screen may claim, by the text area's actions for them."""
 
 SECONDS_BETWEEN_KEYS = 0.005
-"""Two keys that come closer together were not typed."""
+"""Keys closer together than this were not typed by hand."""
 SECONDS_TO_COLLECT = 0.1
-"""How long such keys are put together before they are shown."""
+"""How long such keys are collected before they are inserted together."""
 
 
 class Prompt(TypedText):
-    """Several lines of input: Enter sends, Ctrl+J or Shift+Enter breaks the line, up and down walk through the past."""
+    """Several lines of input: Enter sends, Ctrl+J or Shift+Enter breaks the line, up and down recall earlier texts."""
 
     DEFAULT_CSS = """
     Prompt { height: auto; min-height: 1; max-height: 6; padding: 0 1; border: none; background: $surface; }
@@ -57,13 +57,13 @@ class Prompt(TypedText):
 
     @dataclass
     class Sent(Message):
-        """The user wants `text` answered."""
+        """The user has sent a question: `text`."""
 
         text: str
 
     @dataclass
     class Commanded(Message):
-        """The user wants a command run: `text` is its name and its argument, without the slash."""
+        """The user has sent a command: `text` is its name and its argument, without the slash."""
 
         text: str
 
@@ -81,51 +81,53 @@ class Prompt(TypedText):
         self._typed: list[str] = []
         self._last_key_at = 0.0
         self.shown_at = 0.0
-        """Monotonic time of the first frame. Keys typed before it were read in the shell's line mode, where Enter
-        arrives as a line feed (ctrl+j).
+        """Monotonic time of the first frame, in seconds. Keys typed before it were read in the shell's line mode, in
+        which Enter arrives as a line feed (ctrl+j).
         """
         self.seen: WeakSet[events.Key] = WeakSet()
-        """Keys that have come by here; in a burst, later ones do before the first has bubbled up to the screen."""
+        """Keys handled by the prompt; in a burst, more are handled before the first has bubbled up to the screen."""
         self.passed_on: frozenset[str] = frozenset()
-        """Keys that are the screen's while nothing is typed."""
+        """Keys that belong to the screen while the prompt is empty."""
         self.lent: frozenset[str] = frozenset()
-        """Keys that are the screen's, whatever was typed before."""
+        """Keys that belong to the screen in any case."""
 
     @property
     def question(self) -> str:
-        """The question that is typed; "" where there is none, or a command.
+        """The typed question; "" if there is none, or a command.
 
-        What begins with a slash is a command, with two slashes, or a space before one, a question.
+        A text that begins with a slash is a command; with two slashes, or a space before the slash, it is a question.
         """
         return "" if _is_command(self.text) else self.text.removeprefix("/").strip()
 
     @property
     def is_blank(self) -> bool:
-        """Is there nothing that was typed?"""
+        """Whether nothing was typed."""
         return not (self._typed or self.document.text)
 
     def check_consume_key(self, key: str, character: str | None = None) -> bool:
-        """Whether a key is typed."""
+        """Return whether a key is text for the prompt."""
         return not self.passes_on(key) and super().check_consume_key(key, character)
 
     def passes_on(self, key: str) -> bool:
-        """Whether a key is the screen's now."""
+        """Return whether a key belongs to the screen now."""
         return key in self.lent or (key in self.passed_on and self.is_blank)
 
     def remember(self, past: Sequence[str]) -> None:
-        """Bring back these questions of earlier sessions too, oldest first."""
+        """Set the history to these questions of earlier sessions, oldest first."""
         self._past = [_as_question(text) for text in past]
         self._place = len(self._past)
 
     async def on_key(self, event: events.Key) -> None:
-        """Send on Enter, which a text area takes for a line break. A binding of priority would overtake the typing.
+        """Handle Enter, which a text area takes for a line break, and all other keys in order. A priority binding for
+        Enter would act before text typed earlier is inserted.
 
-        Other keys act at once, those of the screen too: their bindings would be looked up when the key has come up to
-        the app, a letter typed behind Backspace would overtake it, and a search typed behind Ctrl+O would be asked.
+        Bindings, including the screen's, are run immediately. Textual would look them up when the key has bubbled up to
+        the app: a letter typed after Backspace would be handled before it, and a search typed after Ctrl+O would be
+        sent as a question.
 
-        Keys that come faster than anybody types, as in a paste that the terminal does not mark as one, are put together
-        and inserted at once: with each insertion, all of the line is wrapped anew. What counts is when they were read:
-        where an insertion takes long, the next key is handled that much later.
+        Keys faster than anybody types, as in a paste that the terminal does not mark as one, are collected and inserted
+        together, since each insertion wraps the whole line again. The time that counts is when they were read: after a
+        slow insertion, the next key is handled late.
         """
         if sent_on(self, event):
             return
@@ -153,27 +155,27 @@ class Prompt(TypedText):
             await self._run_bound(event)
 
     async def _run_bound(self, event: events.Key) -> None:
-        """Run what a key is bound to, here, on the screen, or in the app."""
+        """Run the binding of a key, in the prompt, on the screen, or in the app."""
         if await self.app._check_bindings(event.key):
             event.prevent_default()
             event.stop()
 
     def on_paste(self, event: events.Paste) -> None:
-        """Insert what is pasted, behind what was typed, and once: the app would send it here again."""
+        """Insert a paste after the typed text, and only once: the app would send it here again."""
         if sent_on(self, event):
             return
         event.stop()
         self._insert_typed()
 
     def _insert_typed(self) -> None:
-        """Insert what has been put together."""
+        """Insert the collected keys."""
         text, self._typed = "".join(self._typed), []
         if text:
             self.replace(text, *self.selection, maintain_selection_offset=False)
 
     @property
     def text(self) -> str:
-        """All that was typed."""
+        """The text, including keys collected so far."""
         self._insert_typed()
         return super().text
 
@@ -182,19 +184,19 @@ class Prompt(TypedText):
         self.load_text(value)
 
     def edit(self, edit: Edit) -> EditResult:
-        """Insert, or replace. An emptied prompt is a new draft."""
+        """Insert or replace text. An emptied prompt leaves the history."""
         result = super().edit(edit)
         if not self.document.text:
             self._place = len(self._past)
         return result
 
     async def action_send(self) -> None:
-        """Say what was typed, unless it is nothing; of a command that is typed in part, run the one that is marked.
+        """Send the text unless it is empty; for an incomplete command, run the highlighted one.
 
-        The screen takes it before the next key acts, which may be for a screen that a command opens.
+        The screen handles it before the next key acts, since that key may belong to a screen that a command opens.
         """
         text = self.text.rstrip()
-        if self.commands.display:  # word of the last keys may still be on its way to the list
+        if self.commands.display:  # messages about the last keys may not have reached the list
             self.commands.offer(self.document.text)
         if self.commands.display and (command := self.commands.marked) is not None and text != f"/{command.name}":
             self.action_complete()
@@ -215,7 +217,7 @@ class Prompt(TypedText):
             await taken.wait()
 
     def begin_anew(self) -> None:
-        """Empty the prompt for the next text: nothing that was there before comes back by an undo."""
+        """Empty the prompt, without a way to undo it."""
         self._place = len(self._past)
         self.load_text("")
 
@@ -223,27 +225,27 @@ class Prompt(TypedText):
 
     @on(TextArea.Changed)
     def _offer_commands(self) -> None:
-        """While the name of a command is typed, list those that begin so. One from the past is there already."""
+        """List the commands that begin with the typed text, except for text recalled from the history."""
         typing = self._place == len(self._past)
         self.commands.offer(self.document.text if typing else "")
 
     def action_complete(self) -> None:
-        """Write out the command that is marked in the list."""
+        """Complete the command that is highlighted in the list."""
         command = self.commands.marked
         if command is not None:
             self.load_text(f"/{command.name} " if command.argument else f"/{command.name}")
             self.move_cursor(self.document.end)
 
     def action_close_commands(self) -> None:
-        """Close the list; what was typed stays."""
+        """Close the list; the typed text stays."""
         self.commands.display = False
 
     def action_break_line(self) -> None:
-        """Begin a new line."""
+        """Insert a line break."""
         self.insert("\n")
 
     def action_earlier(self) -> None:
-        """In the first row, bring back the question before; elsewhere go up."""
+        """Recall the previous text in the first row; elsewhere move up."""
         if self.commands.display:
             self.commands.action_cursor_up()
         elif not self.navigator.is_first_wrapped_line(self.cursor_location) or not self._past:
@@ -252,7 +254,7 @@ class Prompt(TypedText):
             self._recall(self._place - 1)
 
     def action_later(self) -> None:
-        """In the last row, the question after; elsewhere go down."""
+        """Recall the next text in the last row; elsewhere move down."""
         if self.commands.display:
             self.commands.action_cursor_down()
         elif not self.navigator.is_last_wrapped_line(self.cursor_location) or not self._past:
@@ -261,37 +263,37 @@ class Prompt(TypedText):
             self._recall(self._place + 1)
 
     def action_line_end(self) -> None:
-        """To the end of the line; in an empty prompt, the key is left to the conversation."""
+        """Move to the end of the line; in an empty prompt, leave the key to the conversation."""
         if not self.text:
             raise SkipAction
         self.action_cursor_line_end()
 
     def action_line_start_or_all(self) -> None:
-        """To the start of the line; there already, select all lines, for Backspace or other text to replace."""
+        """Move to the start of the line; if already there, select all lines, for Backspace or other text to replace."""
         if self.cursor_at_start_of_line and self.selection.is_empty:
             self.select_all()
         else:
             self.action_cursor_line_start()
 
     def action_document_start(self, select: bool) -> None:
-        """To the first line, or select as far as that."""
+        """Move to the start of the text, or select up to there."""
         self.move_cursor((0, 0), select=select)
 
     def action_document_end(self, select: bool) -> None:
-        """To the last line, or select as far as that."""
+        """Move to the end of the text, or select up to there."""
         self.move_cursor(self.document.end, select=select)
 
     def action_cursor_page_up(self) -> None:
-        """The prompt has no pages: the key is left to the conversation."""
+        """Leave the key to the conversation: the prompt has no pages."""
         raise SkipAction
 
     def action_cursor_page_down(self) -> None:
-        """The prompt has no pages: the key is left to the conversation."""
+        """Leave the key to the conversation: the prompt has no pages."""
         raise SkipAction
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A text area selects its line with F6 and everything with F7, which are the app's here; and what keys move
-        the cursor that are the screen's moves nothing.
+        """Return whether an action is available. F6 and F7, by which a text area selects a line or all, belong to the
+        app, and keys that belong to the screen do not move the cursor.
         """
         if action in ("complete", "close_commands"):
             return self.commands.display
@@ -299,13 +301,13 @@ class Prompt(TypedText):
         return not passed_on and action not in ("select_line", "select_all")
 
     def offer(self, text: str) -> None:
-        """Put a text back that could not be answered, unless the user has begun another."""
+        """Put back a text that could not be answered, unless the user has typed something."""
         if not self.text:
             self.load_text(_as_question(text))
             self.move_cursor(self.document.end)
 
     def offer_command(self, text: str) -> None:
-        """Put a command there, to be run or changed, unless the user has begun something."""
+        """Put a command into the prompt, to be run or edited, unless the user has typed something."""
         if not self.text:
             self.load_text(text)
             self.move_cursor(self.document.end)
@@ -324,5 +326,5 @@ def _is_command(text: str) -> bool:
 
 
 def _as_question(text: str) -> str:
-    """A question as it is typed, so that none is taken for a command."""
+    """Return a question as it would be typed, so that it is not taken for a command."""
     return f" {text}" if text.startswith("/") else text

@@ -1,17 +1,17 @@
-"""How much stands in the prompt, where that is more than is seen of it."""
+"""The size of the text in the prompt, shown when not all of it is visible."""
 
 from textual.widget import Widget
 
 from ladechat.widgets.formatting import counted
 
 LINES_SEEN = 6
-"""Of the prompt, at most."""
+"""Maximum visible lines of the prompt."""
 CHARACTERS_SEEN = 400
-"""Of one line, in a narrow terminal."""
+"""Visible characters of one line, in a narrow terminal."""
 
 
 class PromptSize(Widget):
-    """One line above the prompt, as "48 lines, 3,120 characters"; none where all of it is seen."""
+    """One line above the prompt, as "48 lines, 3,120 characters"; empty if the whole text is visible."""
 
     DEFAULT_CSS = """
     PromptSize { height: 1; color: $text-muted; background: $surface; }
@@ -23,7 +23,7 @@ class PromptSize(Widget):
         self._text = ""
 
     def show(self, text: str) -> None:
-        """Say how much this is."""
+        """Show the size of a text."""
         self._text = size_of(text)
         self.display = bool(self._text)
         self.refresh()
@@ -33,7 +33,7 @@ class PromptSize(Widget):
 
 
 def size_of(text: str) -> str:
-    """The lines and characters of a text, in words; "" if it is short. A line break at its end begins no line."""
+    """Return the lines and characters of a text, in words; "" if it is short. A final line break begins no line."""
     rows = text.count("\n") + 1
     lines = rows - text.endswith("\n")
     if rows <= LINES_SEEN and len(text) <= CHARACTERS_SEEN:

@@ -10,14 +10,14 @@ from ladechat.widgets.panel import Panel, Row
 
 
 class Remarks(Panel):
-    """Sentences, the first of them more important than the others; wrapped, as far as there is room."""
+    """Sentences, the first of them highlighted; wrapped, as many as fit."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self.sentences: tuple[str, ...] = ()
 
     def say(self, *sentences: str) -> None:
-        """Put these in the place of those before."""
+        """Replace the sentences."""
         if sentences != self.sentences:
             self.sentences = sentences
             self.refresh(layout=True)

@@ -1,4 +1,4 @@
-"""A line that asks what to search for, and is there only while it does."""
+"""A line that asks for a search text, visible only while it is open."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from ladechat.widgets.typed import TypedLine
 
 
 class SearchLine(TypedLine):
-    """Enter submits it and it stays; Esc closes it."""
+    """An input for a search text: Enter submits it and leaves it open; Esc closes it."""
 
     DEFAULT_CSS = """
     SearchLine { display: none; }
@@ -21,18 +21,18 @@ class SearchLine(TypedLine):
     ]
 
     class Closed(Message):
-        """It is gone again."""
+        """The search line was closed."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(placeholder="Search: Enter: next place, Esc closes", compact=True, id=id)
 
     def open(self) -> None:
-        """Be there, with what was searched for before selected."""
+        """Show the line, with the previous search text selected."""
         self.add_class("-open")
         self.focus()
         self.action_select_all()
 
     def action_close(self) -> None:
-        """Be gone."""
+        """Hide the line."""
         self.remove_class("-open")
         self.post_message(self.Closed())

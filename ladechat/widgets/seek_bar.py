@@ -1,4 +1,4 @@
-"""A line that shows how far something has come; a click on it, or dragging along it, says where to go."""
+"""A progress line; clicking on it, or dragging along it, chooses a place to go to."""
 
 from typing import ClassVar
 
@@ -18,8 +18,8 @@ class SeekBar(Widget):
     """``━━━━━━●────────``, as wide as the widget. A subclass may draw other things beside its bar.
 
     Attributes:
-        fraction: how far it has come, 0 to 1.
-        known: up to where there is something to go to, 0 to 1.
+        fraction: progress, 0 to 1.
+        known: the part of the bar that can be gone to, 0 to 1.
     """
 
     DEFAULT_CSS = """
@@ -34,7 +34,7 @@ class SeekBar(Widget):
     known = reactive(1.0)
 
     class Sought(Message):
-        """The user has pointed at a place of the bar. Of several that wait, only the last is dealt with.
+        """The user has pointed at a place of the bar. If several are queued, only the last is handled.
 
         Args:
             bar: the bar.
@@ -56,7 +56,7 @@ class SeekBar(Widget):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._columns = range(0)
-        """Those of the bar, as it was drawn last."""
+        """The columns of the bar when last drawn."""
         self._dragging = False
         self._pointed_at = -1
 
@@ -75,7 +75,7 @@ class SeekBar(Widget):
             event.stop()
             if event.button:
                 self._seek(event.get_content_offset_capture(self).x)
-            else:  # it was let go where the terminal could not see it
+            else:  # the button was released outside the terminal
                 self._let_go()
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
@@ -84,7 +84,7 @@ class SeekBar(Widget):
             self._let_go()
 
     def on_mouse_release(self) -> None:
-        """The mouse was given to someone else, or given back by ourselves."""
+        """Stop dragging after the mouse was captured by another widget, or released by this one."""
         self._let_go()
 
     def _seek(self, x: int) -> None:
@@ -101,7 +101,7 @@ class SeekBar(Widget):
     # --- drawing ------------------------------------------------------------------------------------------------------
 
     def draw_bar(self, columns: range) -> list[Segment]:
-        """The bar, to be drawn in these columns of the first line, which take the mouse then."""
+        """Return the bar, drawn in these columns of the first line, which then respond to the mouse."""
         self._columns = columns
         if not columns:
             return []

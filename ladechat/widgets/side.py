@@ -1,4 +1,4 @@
-"""What stands beside the conversation: the panels, and the sliders."""
+"""The column beside the conversation: the panels, and the sliders."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -25,16 +25,16 @@ from ladechat.widgets.speed_panel import SpeedPanel
 from ladechat.widgets.window_panel import WindowPanel
 
 WINDOW_FRAME_ROWS = 5
-"""Rows of the window panel besides the window's own: header, positions, the fresh row, legend, what came true."""
+"""Rows of the window panel in addition to the window: header, positions, the fresh row, legend, what came true."""
 
 LENS_FRAME_ROWS = 3
-"""Rows of the panel of pseudo states besides its layers: header, positions, legend."""
+"""Rows of the panel of pseudo states in addition to its layers: header, positions, legend."""
 ROOMY_COLUMNS, ROOMY_ROWS = 64, 40
-"""With so much room, the mask stands beside the pool, and the biography below both."""
+"""Minimum size for the mask beside the pool, and the biography below both."""
 
 
 class View(StrEnum):
-    """What of a step is shown: its panels, which have the others too where there is room, or one thing alone."""
+    """What is shown of a step: the panels (with mask and biography if there is room), or only one of these two."""
 
     PANELS = "panels"
     MASK = "mask"
@@ -42,18 +42,18 @@ class View(StrEnum):
 
     @property
     def next(self) -> "View":
-        """The one after this, in turn."""
+        """The following view; after the last, the first."""
         views = list(View)
         return views[(views.index(self) + 1) % len(views)]
 
 
 class LookedAt(NamedTuple):
-    """What the panels show while one looks back.
+    """What the panels show while the user looks back.
 
     Attributes:
-        answer: it may still grow.
-        steps: those of the answer, up to the one that is looked at.
-        token: the place of the chosen token, among all tokens of the answer.
+        answer: the answer, which may still grow.
+        steps: the steps of the answer, up to the selected one.
+        token: the index of the selected token in the answer.
     """
 
     answer: AnswerSteps
@@ -62,19 +62,19 @@ class LookedAt(NamedTuple):
 
     @property
     def place(self) -> int:
-        """The place of the step among those of the answer."""
+        """The index of the selected step in the answer."""
         return len(self.steps) - 1
 
 
 class SidePanels(Vertical):
-    """Shows each step, and the settings that are in force.
+    """Shows each step, and the active settings.
 
-    While one looks back, what comes is kept, and the panels stay with the step that is looked at.
+    While the user looks back, new steps are stored, and the panels stay with the selected step.
 
     Attributes:
-        arrangement: the one that the newest step needs.
+        arrangement: the arrangement for the newest step.
         answer: the steps of the answer that is being written, or was written last.
-        looked_at: what one looks back at; None where the panels show the newest.
+        looked_at: the selected step; None while the panels show the newest.
     """
 
     palette: reactive[Palette] = reactive(Palette)
@@ -100,7 +100,7 @@ class SidePanels(Vertical):
         yield Sliders(id="sliders")
 
     def show_steps(self, steps: Sequence[Step]) -> None:
-        """Take in steps: the panels count all of them, and draw the last."""
+        """Add steps: the panels count all of them, and draw the last."""
         for step in steps:
             self.arrangement = self.arrangement.after_step(step)
             self.answer.add(step, self.arrangement)
@@ -110,7 +110,7 @@ class SidePanels(Vertical):
             self._apply()
 
     def show_context(self, tokens: int) -> None:
-        """How many tokens prompt and answer may have together."""
+        """Set the context length: the maximum tokens of prompt and answer together."""
         self.query_one(SpeedPanel).context_length = tokens
 
     def show_pace(self, *, slowed: bool) -> None:
@@ -118,20 +118,22 @@ class SidePanels(Vertical):
         self.query_one(SpeedPanel).slowed = slowed
 
     def show_choice(self, choice: PolicyChoice) -> None:
-        """How much the adaptive policy drafts."""
+        """Show how much the adaptive policy drafts."""
         self.answer.add_choice(choice)
         if self.looked_at is None:
             self.query_one(PolicyPanel).show(choice)
 
     def show_finished(self, event: TurnFinished) -> None:
-        """The sum of an answer. Its last step, the end of the text, says least: the last that gave several stays."""
+        """Show the totals of an answer. Its last step (the end of the text) shows little, so the panels go back to the
+        last step that emitted several tokens.
+        """
         self.answer.finished = event
         if self.looked_at is None:
             self._show_end()
             self._apply()
 
     def go_on(self) -> bool:
-        """Have the answer go on; return whether steps are gone that came when it went on before, and did not stay."""
+        """Prepare for a continuation; return whether steps of an earlier, unsettled continuation were dropped."""
         gone = self.answer.go_on()
         if gone and self.looked_at is None:
             self._count_anew()
@@ -140,12 +142,12 @@ class SidePanels(Vertical):
     # --- looking back -------------------------------------------------------------------------------------------------
 
     def look_at(self, answer: AnswerSteps, place: int, token: int = 0) -> None:
-        """Show what was there at a step, with figures up to it.
+        """Show the panels as they were at a step, with figures up to it.
 
         Args:
-            answer: its steps.
-            place: of the step among them.
-            token: the one that is chosen, among those of the step.
+            answer: the answer of the step.
+            place: the index of the step in the answer.
+            token: the index of the selected token in the step.
         """
         before = self.looked_at
         known = before.steps if before is not None and before.answer is answer else []
@@ -160,13 +162,13 @@ class SidePanels(Vertical):
         self._apply()
 
     def leave_steps(self) -> None:
-        """Show the newest again."""
+        """Show the newest step again."""
         if self.looked_at is not None:
             self.looked_at = None
             self._count_anew()
 
     def _count_anew(self) -> None:
-        """Show the answer as it is, counted from its first step on."""
+        """Show the current answer again, with figures counted from its first step."""
         self._forget()
         self._count([self.answer.step(place) for place in range(len(self.answer))])
         self.query_one(PolicyPanel).show(self.answer.choice())
@@ -176,7 +178,7 @@ class SidePanels(Vertical):
 
     @property
     def _counting(self) -> list[BiographyPanel | SpeedPanel | StepPanel]:
-        """The panels that count steps, which are all."""
+        """The panels that count steps."""
         return [self.query_one(BiographyPanel), self.query_one(SpeedPanel), *self.query(StepPanel)]
 
     def _count(self, steps: Sequence[Step]) -> None:
@@ -199,7 +201,7 @@ class SidePanels(Vertical):
     def show_settings(
         self, settings: Settings, decoders: Mapping[str, DecoderInfo], known: Mapping[str, Value]
     ) -> None:
-        """Show the sliders of the decoder where the engine says they are; see `Sliders.show` for `known`."""
+        """Set the decoder's sliders to the engine's values; see `Sliders.show` for `known`."""
         info = info_of(settings.decoder, decoders)
         by_hand = None if info.by_hand is None else info_of(info.by_hand, decoders)
         self.query_one(Sliders).show(settings, info, by_hand, known)
@@ -212,23 +214,23 @@ class SidePanels(Vertical):
         self._apply()
 
     def restore(self, arrangement: Arrangement) -> None:
-        """Take over an arrangement, of the same decoder."""
+        """Restore an arrangement of the same decoder."""
         self.arrangement = arrangement
         self._apply()
 
     def switch_view(self) -> None:
-        """Show the next thing alone, or all panels again."""
+        """Switch to the next view: mask, biography, or all panels again."""
         self.shown = self.shown.next
         self._apply()
 
     def on_resize(self, _event: events.Resize) -> None:
-        """What there is room for follows from the size alone."""
+        """Choose what is shown from the size alone."""
         width, height = self.content_size
         self._roomy = width >= ROOMY_COLUMNS and height >= ROOMY_ROWS
         self._apply()
 
     def explanations(self) -> list[tuple[str, str]]:
-        """Each panel and slider that is on the screen by its name, and what it says of itself."""
+        """Return the name and the explanation of each visible panel and slider."""
         shown = [panel for panel in self.query(Panel) if panel.region.area]
         panels = [(" · ".join(filter(None, (panel.title, panel.moment))), panel.explain()) for panel in shown]
         sliders = [one for one in self.query_one(Sliders).parameter_sliders if one.region.area]
@@ -257,7 +259,7 @@ class SidePanels(Vertical):
 
     @property
     def _width_set(self) -> int:
-        """W as it was set for the step that is shown."""
+        """The setting W at the step that is shown."""
         answer, place = self.answer, len(self.answer) - 1
         if self.looked_at is not None:
             answer, place = self.looked_at.answer, self.looked_at.place
@@ -266,7 +268,7 @@ class SidePanels(Vertical):
         return answer.arrangement(place).window_set if place >= 0 else 0
 
     def clear(self) -> None:
-        """Forget the turn, and begin to count anew."""
+        """Forget the turn and its figures."""
         self.answer = AnswerSteps()
         self.restore(self.arrangement.for_turn())
         if self.looked_at is None:
@@ -277,7 +279,7 @@ class SidePanels(Vertical):
             panel.clear()
 
     def reset(self) -> None:
-        """As before the first event."""
+        """Return to the state before the first event."""
         self._decoder = ""
         self.clear()
         self.restore(Arrangement())
@@ -288,7 +290,7 @@ class SidePanels(Vertical):
 
 
 def _explained(slider: ParameterSlider) -> tuple[str, str]:
-    """A slider with its value, and its help without the label that is above it already."""
+    """Return a slider's label with its value, and its help without the label."""
     label = slider.label.strip()
     text = slider.parameter.help.removeprefix(f"{label}: ")
     text = text[:1].upper() + text[1:]

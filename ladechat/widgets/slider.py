@@ -1,4 +1,4 @@
-"""A number that is moved along a track: ``W ━━●────── 7``, or with its name ``W window ━━●─── 7``."""
+"""A number that is changed on a track: ``W ━━●────── 7``, or with its name ``W window ━━●─── 7``."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from ladechat.widgets.later import call_later
 from ladechat.widgets.strips import strip_of
 
 SETTLE_SECONDS = 0.15
-"""A value that has not moved for this long is what the user wants."""
+"""A value that has not changed for this long is what the user wants."""
 TYPING_SECONDS = 1.0
 """A pause this long after a digit ends the number that is being typed."""
 
@@ -27,18 +27,18 @@ TYPING_SECONDS = 1.0
 class Slider(Widget, can_focus=True):
     """A number of units from `minimum` to `maximum`, by arrow keys, wheel, click, drag, or typed.
 
-    `value` moves at once. `Changed` follows when it has settled, and only if it differs from the last value that was
-    sent or received. A value set from outside is taken over without a `Changed`. While the user moves the knob, such a
-    value is ignored: it answers an older wish, and the newer one is on its way.
+    `value` changes at once. `Changed` follows when it has settled, and only if it differs from the last value that was
+    sent or received. A value set from outside is accepted without a `Changed`. While the user moves the knob, such a
+    value is ignored: it answers an older request, and the newer one is on its way.
 
     Args:
-        label: what stands before the track.
+        label: the text before the track.
         value, minimum, maximum: whole numbers of units.
-        unit: what one of them is in the number that is shown and typed: 1, or a part of it, as 0.05.
-        tooltip: one sentence, shown when the mouse rests on it.
+        unit: the size of a unit in the number that is shown and typed: 1, or a fraction such as 0.05.
+        tooltip: one sentence, shown while the mouse is over the slider.
 
     Attributes:
-        caption: stands behind the label, in dim text; "" for nothing.
+        caption: dim text after the label; "" for none.
     """
 
     DEFAULT_CSS = """
@@ -75,7 +75,7 @@ class Slider(Widget, can_focus=True):
 
     @dataclass
     class Changed(Message):
-        """The user has moved the slider, and it has come to rest at `value`."""
+        """The user has moved the slider, and it has settled at `value`."""
 
         slider: "Slider"
         value: int
@@ -111,13 +111,13 @@ class Slider(Widget, can_focus=True):
 
     @property
     def number(self) -> float:
-        """The value in the terms of its setting; whole where its unit is 1."""
+        """The value as the setting's number; an int if the unit is 1."""
         if self._between is not None:
             return self._between
         return self.value if self.unit == 1 else round(self.value * self.unit, self._decimals)
 
     def show(self, number: float) -> None:
-        """Take over a number from outside. One between two units is shown as it is, until the user moves the knob."""
+        """Accept a number from outside. One between two units is shown as it is, until the user moves the knob."""
         if self._dragging or self._settling:
             return
         self._between = None
@@ -127,7 +127,7 @@ class Slider(Widget, can_focus=True):
 
     @property
     def _decimals(self) -> int:
-        """How many decimals a number has."""
+        """The decimals of a number."""
         return len(f"{self.unit:g}".partition(".")[2])
 
     def _written(self, value: int) -> str:
@@ -135,7 +135,7 @@ class Slider(Widget, can_focus=True):
 
     @property
     def _digits(self) -> int:
-        """Cells that the longest number takes."""
+        """The cells of the longest number."""
         between = "" if self._between is None else f"{self._between:g}"
         return max(len(self._written(self.maximum)), len(between))
 
@@ -147,7 +147,7 @@ class Slider(Widget, can_focus=True):
         return self.value if self._dragging or self._settling else value
 
     def _set(self, value: int, settle: float = SETTLE_SECONDS) -> None:
-        """Take over a value from the user, and post `Changed` when it has not moved for `settle` seconds."""
+        """Accept a value from the user, and post `Changed` when it has not changed for `settle` seconds."""
         self._by_hand = True
         self._between = None
         try:
@@ -178,7 +178,7 @@ class Slider(Widget, can_focus=True):
         self._set(self.maximum if direction > 0 else self.minimum)
 
     def on_key(self, event: events.Key) -> None:
-        """Collect a typed number. Enter ends it, a pause does too, Escape forgets it; otherwise those keys pass."""
+        """Collect a typed number. Enter or a pause ends it, Escape drops it; otherwise those keys are not handled."""
         if event.character and event.character in ("0123456789" if self.unit == 1 else "0123456789."):
             self._typed = (self._typed + event.character)[-len(self._written(self.maximum)) :]
             self._wait_for_digits()
@@ -209,7 +209,7 @@ class Slider(Widget, can_focus=True):
             self._typing = None
         if self._typed:
             typed, self._typed = self._typed, ""
-            with contextlib.suppress(ValueError):  # a lone point
+            with contextlib.suppress(ValueError):  # a lone point is no number
                 self._set(round(float(typed) / self.unit))
                 self._settle()
 
@@ -228,7 +228,7 @@ class Slider(Widget, can_focus=True):
             return
         event.stop()
         if event.button == 0:
-            # The button was let go where the terminal could not see it.
+            # The button was released outside the terminal.
             self._let_go()
         else:
             self._follow(event.get_content_offset_capture(self).x - self._track_start)
@@ -239,7 +239,7 @@ class Slider(Widget, can_focus=True):
             self._let_go()
 
     def on_mouse_release(self) -> None:
-        """The mouse was given to someone else, or given back by ourselves."""
+        """Stop dragging after the mouse was captured by another widget, or released by this one."""
         self._let_go()
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
@@ -251,7 +251,7 @@ class Slider(Widget, can_focus=True):
         self._set(self.value - 1)
 
     def _follow(self, x: int) -> None:
-        """Bring the knob to cell `x` of the track. Where it is already, it keeps its value: several share a cell."""
+        """Move the knob to cell `x` of the track. If it is there already, the value stays: values share cells."""
         last = self._track_width - 1
         x = min(max(x, 0), last)
         if x != self._knob:
@@ -279,7 +279,7 @@ class Slider(Widget, can_focus=True):
 
     @property
     def _knob(self) -> int:
-        """The cell of the track on which the knob stands."""
+        """The cell of the knob on the track."""
         return round((self.value - self.minimum) / max(self.maximum - self.minimum, 1) * (self._track_width - 1))
 
     def render_line(self, y: int) -> Strip:

@@ -1,4 +1,4 @@
-"""The sliders: one for each number that can be set about the decoder while it runs, and two for sampling."""
+"""The sliders: one for each number of the decoder that can be set while it runs, and two for sampling."""
 
 from collections.abc import Mapping
 
@@ -17,17 +17,17 @@ TEMPERATURE_HELP = "Temperature: 0 takes the likeliest token, above it tokens ar
 TOP_P_HELP = "Top-p: tokens are drawn from the likeliest ones that have this probability together."
 MOST_LABEL_CELLS = 8
 NAMES = {"ngram": "n-gram"}
-"""How parameters are called whose names in settings a reader would not write so."""
+"""Display names of parameters whose names in settings read badly."""
 COLUMNS_FOR_NAMES = 46
-"""From this width on there is room for names behind letters: ``T temperature`` leaves its track seven cells."""
+"""Minimum width for names after letters: ``T temperature`` leaves its track seven cells."""
 
 
 class ParameterSlider(Slider):
     """A slider that sets a parameter of a decoder.
 
     Args:
-        parameter: what it sets.
-        decoder: the name of the decoder that has it.
+        parameter: the parameter.
+        decoder: the name of the parameter's decoder.
     """
 
     def __init__(self, parameter: Parameter, decoder: str) -> None:
@@ -35,7 +35,7 @@ class ParameterSlider(Slider):
         self.adopt(parameter, decoder, 0)
 
     def adopt(self, parameter: Parameter, decoder: str, label_cells: int) -> None:
-        """Set this parameter from now on, behind a label of `label_cells` cells."""
+        """Change the slider to this parameter, with a label of `label_cells` cells."""
         self.parameter, self.decoder = parameter, decoder
         self.minimum, self.maximum = parameter.least, max(parameter.least, parameter.most)
         self.label = fit(parameter.label, label_cells)
@@ -44,12 +44,12 @@ class ParameterSlider(Slider):
 
     @property
     def idle(self) -> bool:
-        """Is another decoder in force than the one that has this parameter?"""
+        """Whether another decoder than the parameter's is active."""
         return self.has_class("-idle")
 
     @property
     def title(self) -> str:
-        """What its letter stands for; "" where the label is a word."""
+        """The meaning of its letter; "" if the label is a word."""
         name = self.parameter.name
         return (
             NAMES.get(name, printable(name).replace("_", " ")) if cell_len(printable(self.parameter.label)) == 1 else ""
@@ -62,7 +62,7 @@ class SamplingSlider(Slider):
     Args:
         setting: the name of the field.
         label, value, minimum, maximum, unit, tooltip: see `Slider`.
-        title: what its letter stands for.
+        title: the meaning of its letter.
     """
 
     def __init__(
@@ -73,11 +73,10 @@ class SamplingSlider(Slider):
 
 
 class Sliders(Vertical):
-    """Shows the settings that are in force, and lets them be moved.
+    """Shows the active settings, and lets the user change them.
 
-    A decoder that chooses by itself has no parameters of its own; then the sliders are those of the decoder that is
-    set by hand instead, drawn idle, and moving one changes over to that. Where there is room a name stands behind each
-    letter.
+    A decoder that chooses by itself has no parameters; then the sliders are those of the decoder to be set by hand,
+    drawn as idle, and moving one switches to that decoder. If there is room, a name follows each letter.
     """
 
     DEFAULT_CSS = """
@@ -98,10 +97,10 @@ class Sliders(Vertical):
     def show(
         self, settings: Settings, info: DecoderInfo, by_hand: DecoderInfo | None, known: Mapping[str, Value]
     ) -> None:
-        """Bring the sliders where the engine says they are.
+        """Set the sliders to the engine's values.
 
         Args:
-            settings: what is in force.
+            settings: the active settings.
             info: the decoder.
             by_hand: the decoder whose parameters are shown instead, if there is one.
             known: the last value of each parameter of any decoder.
@@ -118,7 +117,7 @@ class Sliders(Vertical):
             sampling.set_class(sampling.disabled, "-idle")
 
     def on_resize(self, _event: events.Resize) -> None:
-        """Names come and go with the room for them."""
+        """Show or hide the names, depending on the width."""
         self._show_names()
 
     def _show_names(self) -> None:
@@ -134,11 +133,11 @@ class Sliders(Vertical):
 
     @property
     def parameter_sliders(self) -> list[ParameterSlider]:
-        """Those that are shown, from the top."""
+        """The visible ones, from the top."""
         return [slider for slider in self.query(ParameterSlider) if slider.display]
 
     def _offer(self, parameters: list[Parameter], decoder: str) -> None:
-        """Show a slider for each of these, in this order. Sliders are kept, so that a focused one stays so."""
+        """Show a slider for each parameter, in this order. Existing ones are reused, so the focus stays."""
         rows = self.query_one(Vertical)
         kept = {slider.parameter.name: slider for slider in rows.query(ParameterSlider)}
         cells = min(max((cell_len(printable(one.label)) for one in parameters), default=0), MOST_LABEL_CELLS)

@@ -1,4 +1,4 @@
-"""The speed of an answer as it comes: passes and tokens first, which hang on no machine, then the clock."""
+"""The speed of an answer as it is generated: passes and tokens, which do not depend on the machine, then times."""
 
 from collections import deque
 
@@ -14,27 +14,27 @@ from ladechat.widgets.panel import Panel, Row, longest
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 RECENT_MS = 2000.0
-"""Tokens per second are those of the latest steps that took this long together."""
+"""Tokens per second are measured over the latest steps that took this long together."""
 KEPT_BARS = 512
 SINGLE_FADED = 0.6
 """How far the bars of single tokens fade."""
 SCALE_CELLS = 3
 """Cells of the scale at the left of the bars."""
 GAIN = 1.05
-"""An estimated speedup below this is no gain, and is explained."""
+"""An estimated speedup below this counts as no gain, and is explained."""
 FEW_TOKENS = 1.2
-"""Tokens a pass below which a lack of gain is put down to few accepted drafts, else to the price of a pass."""
+"""Below this many tokens per pass, a lack of gain is attributed to few accepted drafts, else to the cost of a pass."""
 NEARLY_FULL = 0.75
-"""From this part of the context on, its use has a line even in a low panel."""
+"""From this fraction of the context on, its use has a line even in a low panel."""
 TALL = 8
 """A panel of at least this many lines always has that line."""
 
 
 class SpeedPanel(Panel):
-    """Figures above, one bar a step below. Every figure is a sum over events of this answer.
+    """Figures above, one bar per step below. Every figure is a total over the events of this answer.
 
-    The estimated speedup is the time that as many plain passes would have taken, as the engine measured them, divided
-    by the time that the steps took; at most the tokens a pass, for no pass is cheaper than a plain one.
+    The estimated speedup is the time that as many plain passes would have taken, as measured by the engine, divided by
+    the time of the steps. It is at most the tokens per pass, since no pass is cheaper than a plain one.
     """
 
     NAME = "speed"
@@ -42,14 +42,14 @@ class SpeedPanel(Panel):
     COMES = "F2 shows the panels."
 
     context_length: reactive[int | None] = reactive(None)
-    """Tokens that prompt and answer may have together; None while no model has said it."""
+    """Maximum tokens of prompt and answer together; None until an engine has reported it."""
     slowed: reactive[bool] = reactive(False)
-    """Is a pace set? A processor that waits between passes takes longer for each, so their times say little."""
+    """Whether passes are slowed down. A processor that idles between passes is slower, so times mean little."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._bar_lines = range(0)
-        """The lines of the panel that the bars were drawn in."""
+        """The lines of the panel in which the bars were drawn."""
         self._reset()
 
     def _reset(self) -> None:
@@ -81,7 +81,7 @@ class SpeedPanel(Panel):
         self.redraw()
 
     def show_finished(self, event: protocol.TurnFinished) -> None:
-        """The time of the whole answer takes the place of that of its last pass; the other figures stay."""
+        """Show the time of the whole answer instead of that of its last pass; the other figures stay."""
         self._finished = event
         self.redraw()
 
@@ -112,11 +112,11 @@ class SpeedPanel(Panel):
 
     @property
     def context_used(self) -> int | None:
-        """Tokens of the prompt and of the answer so far: those cached before the last step, its input, its result."""
+        """Tokens of the prompt and of the answer so far: cached before the last step, its input, its output."""
         return None if self._last is None else self._last.timing.cache_length + 1 + len(self._last.token_ids)
 
     def verdict(self) -> list[str]:
-        """The estimated speedup, and if that is no gain, why; in ever fewer words. Nothing for plain decoding."""
+        """Return the estimated speedup, with the reason if it is no gain, from long to short; [] for plain decoding."""
         speedup, price, per_step = self._speedup, self.step_price, self.tokens_per_step
         if speedup is None or price is None or per_step is None or not self._looks_ahead:
             return []
@@ -129,7 +129,7 @@ class SpeedPanel(Panel):
         return [f"{short} by the clock: {why}", f"{short}: {why}", f"≈{speedup:.1f}×: {why}", f"≈{speedup:.1f}× plain"]
 
     def advice(self) -> list[str]:
-        """What to try where there is no gain, in ever fewer words."""
+        """Return what to try if there is no gain, in versions from long to short."""
         speedup, per_step = self._speedup, self.tokens_per_step
         if speedup is None or per_step is None or speedup >= GAIN or not self._looks_ahead or self.slowed:
             return []
@@ -140,7 +140,7 @@ class SpeedPanel(Panel):
         return ["on a GPU, more slots cost hardly more"]
 
     def explain(self) -> str:
-        """What was saved on any machine, and what the clock of this one says."""
+        """Return the passes saved, on any machine, and the speedup measured on this one."""
         if self._last is None:
             return "Measures an answer from its first pass on."
         passes = f"{counted(self._steps, 'pass')} gave {counted(self._tokens, 'token')}"
@@ -154,7 +154,7 @@ class SpeedPanel(Panel):
 
     @property
     def _speedup(self) -> float | None:
-        """The engine's own estimate for the whole answer, as soon as it is there."""
+        """The engine's estimate for the whole answer, once it is known; until then, the current estimate."""
         finished = self._finished
         if finished is None or finished.estimated_speedup is None:
             return self.estimated_speedup
@@ -184,9 +184,9 @@ class SpeedPanel(Panel):
         return [*rows, *([(text, self.muted)] for text in notes)]
 
     def _passes(self) -> list[str]:
-        """What does not depend on the machine: how many passes there were for how many tokens."""
+        """Return what does not depend on the machine, passes and tokens, in versions from long to short."""
         passes = counted(self._steps, "pass")
-        if not self._looks_ahead and self._tokens > self._steps:  # the figures are of the decoder before it too
+        if not self._looks_ahead and self._tokens > self._steps:  # the figures include those of the decoder before it
             return [f"plain now · {passes} for {self._tokens:,}", f"{passes} for {self._tokens:,}"]
         if not self._looks_ahead:
             return ["plain decoding"]
@@ -208,7 +208,7 @@ class SpeedPanel(Panel):
         return row
 
     def _chart(self, width: int, height: int) -> list[Row]:
-        """One column a step, the newest at the right; the scale at the left goes from 1 to N, or the longest step."""
+        """Return one column per step, the newest at the right; the scale goes from 1 to N, or the longest step."""
         if height <= 0 or self._last is None:
             return []
         visible = self._visible_bars(width)
@@ -233,11 +233,11 @@ class SpeedPanel(Panel):
         ]
 
     def _visible_bars(self, width: int) -> list[tuple[int, int]]:
-        """The bars that there is room for: of each, the index of its step, and its tokens."""
+        """Return the bars that fit: for each, the index of its step, and its tokens."""
         return list(self._bars)[-max(1, width - SCALE_CELLS) :]
 
     def on_click(self, event: events.Click) -> None:
-        """A click on a bar points at its step."""
+        """Post `StepPointedAt` when a bar is clicked."""
         offset, width = event.get_content_offset(self), self.content_size.width
         if offset is None or offset.y not in self._bar_lines or self._last is None:
             return
@@ -247,7 +247,7 @@ class SpeedPanel(Panel):
             self.post_message(StepPointedAt(self._last.turn, visible[bar][0]))
 
     def _fullness(self, width: int, height: int) -> str:
-        """How much of the context is used, where there is room for that, or little context left."""
+        """Return how much of the context is used, if there is room for that, or little context left."""
         used, whole = self.context_used, self.context_length
         if used is None or not whole or (height < TALL and used < NEARLY_FULL * whole):
             return ""
@@ -255,9 +255,9 @@ class SpeedPanel(Panel):
         return longest(width, (f"{short} tokens · {used / whole:.0%}".replace("%", " %"), short, f"{used:,}/{whole:,}"))
 
     def _cost(self) -> list[str]:
-        """The time of the answer, or while it is written, of its passes; in ever fewer words.
+        """Return the time of the answer, or of its passes while it is being written, in versions from long to short.
 
-        Passes are compared with plain ones by means over the answer, of one measure: single passes vary too much.
+        Passes are compared with plain ones by means over the answer: single passes vary too much.
         """
         if (done := self._finished) is not None:
             short = f"{len(done.token_ids):,} tokens in {duration(done.decode_seconds)}"

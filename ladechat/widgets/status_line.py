@@ -1,4 +1,4 @@
-"""One line: what model runs where, and what it is doing."""
+"""One line: the model, its device, and the current activity."""
 
 from typing import ClassVar
 
@@ -13,23 +13,23 @@ from ladechat.widgets.strips import strip_of
 SEPARATOR = " · "
 ANSWERING = "answering …"
 PAUSED = "paused · Space goes on · → one pass · ← back"
-"""Stands in the place of `ANSWERING` in a pause."""
+"""Replaces `ANSWERING` in a pause."""
 MIN_MODEL_CELLS = 12
-"""A model's name is shortened rather than left out while it has this much room."""
+"""A model's name is shortened, rather than left out, while it has at least this much room."""
 
 
 class StatusLine(Widget):
     """``model · device · dtype · decoder · facts · memory``; at the right ``activity · rate · waiting · looking for``.
 
-    What does not fit is left out, least important first: memory, facts, the owner in the
-    model's name, dtype, device, decoder, and at last the model. The activity stays.
+    What does not fit is left out, least important first: memory, facts, the owner in the model's name, dtype, device,
+    decoder, and at last the model. The activity stays.
 
     Attributes:
-        rate: how many passes a second are wanted; empty for as many as it can.
-        paused: whether steps are held up.
+        rate: the requested passes per second; empty for full speed.
+        paused: whether steps are paused.
         mode: what the user does instead of following the answer, such as looking back at a pass; else empty.
-        waiting: what begins later, such as questions that wait for this one's answer; else empty.
-        looking_for: another model that will answer when its files are found; empty where none is looked for.
+        waiting: what starts later, such as questions that wait for the end of this answer; else empty.
+        looking_for: another model that will answer once its files are found; else empty.
     """
 
     DEFAULT_CSS = """
@@ -71,7 +71,7 @@ class StatusLine(Widget):
         )
 
     def _right(self) -> str:
-        """What it is doing, at what pace, and what comes after it."""
+        """Return the activity, its pace, and what follows it."""
         if self.mode:
             doing = SEPARATOR.join(filter(None, (self.mode, "paused" * self.paused)))
         elif self.paused and self.activity == ANSWERING:
@@ -82,7 +82,7 @@ class StatusLine(Widget):
         return SEPARATOR.join(filter(None, (doing, self.rate, self.waiting, search)))
 
     def _left(self, room: int) -> tuple[str, str]:
-        """The model, and what else of the left side fits with it into `room` cells."""
+        """Return the model, and the rest of the left side, as much as fits into `room` cells."""
         model = printable(self.model)
         rest = {name: printable(getattr(self, name)) for name in ("device", "dtype", "decoder", "facts", "memory")}
         for least in ("memory", "facts", "owner", "dtype", "device", "decoder"):
@@ -97,5 +97,5 @@ class StatusLine(Widget):
 
 
 def _tail(model: str, parts: list[str]) -> str:
-    """`parts`, and between them, and before them if a model is named, what separates them."""
+    """Return `parts` joined by separators, with one in front if a model is named."""
     return SEPARATOR * bool(model and parts) + SEPARATOR.join(parts)

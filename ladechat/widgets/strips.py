@@ -1,4 +1,4 @@
-"""One line of the screen, made of texts whose cells are counted as terminals count them."""
+"""Lines of the screen, made of texts whose cells are counted as terminals count them."""
 
 from collections.abc import Iterable
 
@@ -10,12 +10,12 @@ from ladechat.widgets.cells import cell_len, cell_size
 
 
 def strip_of(segments: Iterable[Segment], width: int, base: Style) -> Strip:
-    """A line exactly `width` cells wide: cut where it is longer, filled up where it is shorter.
+    """Return a line exactly `width` cells wide, cut or padded.
 
     Args:
         segments: printable texts.
-        width: cells.
-        base: the style of what it is filled up with.
+        width: in cells.
+        base: the style of the padding.
     """
     kept: list[Segment] = []
     room = width
@@ -28,12 +28,12 @@ def strip_of(segments: Iterable[Segment], width: int, base: Style) -> Strip:
             break
     if room > 0:
         kept.append(Segment(" " * room, base))
-    # The width is given, not measured: rich would measure less, see `cell_size`.
+    # The width is passed, not measured: Rich would count fewer cells, see `cell_size`.
     return Strip(kept, width)
 
 
 def _head(text: str, cells: int) -> str:
-    """As much of the beginning as fits; of a wide character, all or nothing."""
+    """Return as much of the beginning as fits; a wide character is never split."""
     used = 0
     for place, character in enumerate(text):
         used += cell_size(character)
@@ -43,7 +43,7 @@ def _head(text: str, cells: int) -> str:
 
 
 def restyle(segments: list[Segment], start: int, end: int, style: Style) -> list[Segment]:
-    """The segments, with characters `start` to `end` in the given style."""
+    """Return the segments, with characters `start` to `end` in the given style."""
     restyled: list[Segment] = []
     place = 0
     for text, own, _ in segments:

@@ -14,12 +14,12 @@ MODEL = "model"
 
 
 class Guess(NamedTuple):
-    """What the Jacobi window guessed for the place of the token, in one step.
+    """A guess of the Jacobi window for the token's position, in one step.
 
     Attributes:
         step: the index of that step.
-        ahead: how many tokens after that step's last token.
-        token, piece: what it guessed.
+        ahead: the distance from that step's last token, in tokens.
+        token, piece: the guessed token.
     """
 
     step: int
@@ -29,7 +29,7 @@ class Guess(NamedTuple):
 
 
 class Read(NamedTuple):
-    """How a pseudo state came to its guess: after how many layers it first read the token, of how many."""
+    """How a pseudo state settled: the lowest layer from which on its argmax was the token, and the last layer."""
 
     layer: int
     layers: int
@@ -37,18 +37,18 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True)
 class TokenHistory:
-    """What led to one token of an answer.
+    """The history of one token of an answer.
 
     Attributes:
         token, piece: its id and its text.
-        step: the step that emitted it.
-        origin: the source of the draft that foresaw it; `MODEL` for what no draft had to foresee.
-        emitted: how many tokens the step emitted.
-        ahead: its place among them, from 1.
-        tested: how many drafts the model judged in that pass.
-        guesses: what the window guessed for its very place, oldest first.
-        formed: the step in which the window first completed the n-gram that it was accepted with, as far as known.
-        read: for hidden transfer, how its pseudo state came to it, where somebody looked.
+        step: the index of the step that emitted it.
+        origin: the source of the draft that guessed it; `MODEL` for a token that was not drafted.
+        emitted: number of tokens that the step emitted.
+        ahead: its position among them, from 1.
+        tested: number of drafts that the model judged in that pass.
+        guesses: the window's guesses for its position, oldest first.
+        formed: the step in which the window first completed the n-gram that it was accepted with, if known.
+        read: for hidden transfer, how its pseudo state settled, if it was recorded.
     """
 
     token: int
@@ -68,15 +68,15 @@ class TokenHistory:
 
     @property
     def saved(self) -> int:
-        """Passes that its step saved against plain decoding."""
+        """Passes that its step saved compared with plain decoding."""
         return self.emitted - 1
 
 
 def token_history(steps: Sequence[protocol.Step], place: int) -> TokenHistory | None:
-    """What `steps`, those of one answer in order, tell of its token number `place`, from 0; None if they lack it.
+    """Return the history of token number `place`, from 0, of one answer's `steps` in order; None if they lack it.
 
-    The first steps may be missing: `place` counts from the first token of the first step, and what came before it is
-    not known.
+    The first steps may be missing: `place` counts from the first token of the first given step, and earlier guesses are
+    unknown.
     """
     before: list[int] = []  # tokens emitted before each step
     done = 0
@@ -89,7 +89,7 @@ def token_history(steps: Sequence[protocol.Step], place: int) -> TokenHistory | 
 
 
 def last_drafted(steps: Sequence[protocol.Step]) -> int | None:
-    """The place of the last token that a draft foresaw, in the latest step that has one."""
+    """Return the place of the last drafted token, in the latest step that has one."""
     end = sum(len(step.token_ids) for step in steps)
     for step in reversed(steps):
         end -= len(step.token_ids)
@@ -118,7 +118,7 @@ def _history(steps: Sequence[protocol.Step], before: Sequence[int], place: int) 
 
 
 def _guesses(steps: Sequence[protocol.Step], before: Sequence[int], place: int) -> list[Guess]:
-    """What each pass wrote for this place: column c of its fresh row stands N − 1 + c after its last token."""
+    """Return each pass's guess for this place: column c of its fresh row is at N − 1 + c after its last token."""
     found = []
     for step, done in zip(steps, before, strict=False):
         window = step.window
@@ -130,9 +130,9 @@ def _guesses(steps: Sequence[protocol.Step], before: Sequence[int], place: int) 
 
 
 def _formed(steps: Sequence[protocol.Step], index: int) -> int | None:
-    """The first step whose window completed the n-gram of the last step's accepted drafts, up to this token.
+    """Return the first step whose window completed the n-gram of the last step's accepted drafts, up to this token.
 
-    Every suffix of a column is an n-gram of the pool, from the step after on.
+    Every suffix of a column is an n-gram of the pool, from the following step on.
     """
     step = steps[-1]
     window, origins = step.window, step.origins[: index + 1]
@@ -147,18 +147,18 @@ def _formed(steps: Sequence[protocol.Step], index: int) -> int | None:
 
 
 def _columns(view: protocol.WindowView) -> Sequence[tuple[int, ...]]:
-    """The columns of a window, each with what the pass wrote below it."""
+    """Return the columns of a window, each with the pass's fresh token at its end."""
     return list(zip(*view.row_ids, view.fresh_ids, strict=False))
 
 
 def _ends_hold(column: tuple[int, ...], ngram: tuple[int, ...]) -> bool:
-    """Whether one of the suffixes of a column begins with the n-gram."""
+    """Return whether one of the suffixes of a column begins with the n-gram."""
     length = len(ngram)
     return any(column[start : start + length] == ngram for start in range(len(column) - length + 1))
 
 
 def _read(step: protocol.Step, index: int) -> Read | None:
-    """The lowest layer from which on all layers read the token."""
+    """Return the lowest layer from which on all layers have the token as argmax, and the number of layers."""
     view = step.lens
     if view is None:
         return None
@@ -174,7 +174,7 @@ def _read(step: protocol.Step, index: int) -> Read | None:
 
 
 def sentences(history: TokenHistory) -> list[str]:
-    """The biography in two to five plain sentences, the end first: it is what the others are about."""
+    """Return the biography in two to five plain sentences: first how the token was emitted, then why."""
     if not history.drafted:
         among = f"the last of {counted(history.emitted, 'token')}" if history.saved else "and the only one"
         return [f"The model's own token in pass {history.step + 1}, {among}: no draft.", *_of_the_window(history)]
@@ -195,7 +195,7 @@ def sentences(history: TokenHistory) -> list[str]:
 
 
 def _of_the_window(history: TokenHistory) -> list[str]:
-    """What the window guessed for the very place of the token."""
+    """Return a sentence about the window's guesses for the token's position."""
     guesses = history.guesses
     if not guesses:
         return []
@@ -210,7 +210,7 @@ def _of_the_window(history: TokenHistory) -> list[str]:
 
 
 def _when_right(history: TokenHistory) -> str:
-    """When the window had the token at its place. A guess that was right may have been given up again."""
+    """Return when the window had the token at its position. A correct guess may have been replaced again."""
     right = [guess.token == history.token for guess in history.guesses]
     if not any(right):
         return "never right"

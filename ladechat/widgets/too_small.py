@@ -1,4 +1,4 @@
-"""What is shown in a terminal that has no room for anything else."""
+"""The message in a terminal that has no room for anything else."""
 
 from textual.app import RenderResult
 from textual.widget import Widget
@@ -9,7 +9,7 @@ LEAST_COLUMNS, LEAST_ROWS = 40, 10
 class TooSmall(Widget):
     """One sentence, over everything, while the terminal is smaller than ladechat needs (by the app's breakpoints).
 
-    What is below it is never laid out narrower than that: no widget has to know how to be drawn in one column.
+    The widgets below it are never laid out narrower than that, so none has to support a width of one column.
     """
 
     SCOPED_CSS = False

@@ -19,16 +19,16 @@ from ladechat.widgets.later import Seldom
 from ladechat.widgets.message_lines import ROWS_ABOVE_MARK, MessageLines
 
 FORMATTING_SECONDS = 0.25
-"""An answer that is being written is formatted anew at most this often."""
+"""Minimum time between two formattings of an answer that is being written, in seconds."""
 SHARE_FOR_FORMATTING = 0.2
-"""Of the time, at most: a block that takes long to format is formatted less often."""
+"""Maximum share of the time for formatting: a block that takes long is formatted less often."""
 NEW_BELOW = " ↓ more below · End "
 BELOW_MARK = " ↓ more below "
-"""While a step is marked, when the key means its last step."""
+"""Shown while a step is marked, when End shows the answer's last step."""
 
 
 Whole = tuple[Kind, str, str, Ink]
-"""A message that is known as a whole: its kind, its name, its text, and the ink of that."""
+"""A complete message: its kind, its name, its text, and the ink of the text."""
 
 
 class Transcript(MessageLines):
@@ -55,18 +55,18 @@ class Transcript(MessageLines):
 
     palette: reactive[Palette] = reactive(Palette)
     formatted: reactive[bool] = reactive(False)
-    """Are answers shown as formatted Markdown? Else, and while a step is marked, in the colours of steps."""
+    """Whether answers are formatted as Markdown. If not, or while a step is marked, they have the steps' colours."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._formatting = Seldom(self, self._format, FORMATTING_SECONDS, SHARE_FOR_FORMATTING)
         self._marked: tuple[int, int] | None = None
         self._followed = True
-        self._sums: list[int] = []  # the places of the notices that sum an answer up
+        self._sums: list[int] = []  # the numbers of the notices with an answer's figures
         self._below: list[Block] = []
-        """Notices that were below the answer that goes on, until it ends."""
+        """Notices that were below an answer that is being continued; they return when it ends."""
         self._going_on: tuple[int, tuple[int, int]] | None = None
-        """The block of the answer that goes on, and its extent before; None once what came is part of the answer."""
+        """The block of the answer being continued, and its extent before; None once the continuation is settled."""
 
     def on_mount(self) -> None:
         self.anchor()
@@ -74,8 +74,8 @@ class Transcript(MessageLines):
     # --- content ------------------------------------------------------------------------------------------------------
 
     def start(self, kind: Kind, name: str = "") -> None:
-        """Begin a message or a notice, which what comes next is added to."""
-        if not self._wrapped_width:  # mounted in the middle of a session, a widget may have its size without being told
+        """Begin a message or a notice, to which following text is added."""
+        if not self._wrapped_width:  # a widget mounted during a session may get its size without a Resize event
             self.on_resize()
         self._formatting.at_once_if_waiting()
         if kind == "user":
@@ -84,7 +84,7 @@ class Transcript(MessageLines):
         self._update_last()
 
     def open(self, messages: Iterable[Whole]) -> None:
-        """Show the messages of an earlier conversation in the place of all that is there."""
+        """Replace everything by the messages of an earlier conversation."""
         self.clear()
         for kind, name, text, ink in messages:
             block = Block(kind, name, 0)
@@ -94,7 +94,7 @@ class Transcript(MessageLines):
         self.anchor()
 
     def add_whole(self, messages: Iterable[Whole]) -> None:
-        """Add messages below what is there."""
+        """Add complete messages at the end."""
         for kind, name, text, ink in messages:
             self.start(kind, name)
             self.add(text, ink)
@@ -109,9 +109,9 @@ class Transcript(MessageLines):
             self._update_last(place)
 
     def add_steps(self, steps: list[protocol.Step]) -> None:
-        """Add the tokens of steps to the answer, in one go. It goes on below a notice that came in between.
+        """Add the tokens of steps to the answer. If a notice came in between, the answer continues below it.
 
-        An answer whose beginning is missing from a recording begins with them.
+        If the beginning of an answer is missing from a recording, the answer begins with them.
         """
         if not self._blocks or self._blocks.last.kind != "model":
             self.start("model")
@@ -128,7 +128,7 @@ class Transcript(MessageLines):
             self._update_last(place)
 
     def answers(self) -> Iterator[str]:
-        """The answers as the model wrote them, without notices in the middle of them; the last one first."""
+        """Return the raw text of the answers, last first, without notices in between."""
         return answers_in(list(self._blocks))
 
     def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
@@ -137,16 +137,16 @@ class Transcript(MessageLines):
         self.add(text, Ink(kind))
 
     def sum_up(self, text: str) -> None:
-        """Add a notice that says what the last answer took; those that came before it went on follow."""
+        """Add a notice with the last answer's figures, followed by the notices that its continuation hid."""
         self._sums.append(self.blocks)
         self.notice(text)
         self.put_back()
 
     def go_on(self) -> None:
-        """Let the last answer go on in its block: its sum goes, and other notices come back once it has ended. What
-        came when it went on before goes too, unless that was settled.
+        """Continue the last answer in its block: its figures are removed, and other notices return once it has ended.
+        The text of an earlier, unsettled continuation is removed too.
 
-        Where something else than notices is below it, nothing changes.
+        If anything else than notices is below the answer, nothing changes.
         """
         blocks = list(self._blocks)
         if self._going_on is None:
@@ -165,11 +165,11 @@ class Transcript(MessageLines):
         self._below, self._going_on = notices, going_on
 
     def settle(self) -> None:
-        """Have what came since the answer went on be part of it."""
+        """Make the continuation a permanent part of the answer."""
         self._going_on = None
 
     def put_back(self) -> None:
-        """Show the notices again that made room for an answer that went on."""
+        """Show the notices that were hidden by a continuation."""
         for block in self._below:
             if self._text_width:
                 block.lay_out(self._text_width, self._shows_formatted)
@@ -178,20 +178,20 @@ class Transcript(MessageLines):
         self._below = []
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         self.keep(0)
 
     @property
     def blocks(self) -> int:
-        """How many messages and notices there are."""
+        """The number of messages and notices."""
         return len(self._blocks)
 
     def keep(self, blocks: int) -> None:
-        """Forget all but the first `blocks` messages and notices."""
+        """Remove all but the first `blocks` messages and notices."""
         self._sums = [place for place in self._sums if place < blocks]
         self._below, self._going_on = [], None
         if blocks < len(self._blocks):
-            self._formatting.cancel()  # the last block alone waits for it
+            self._formatting.cancel()  # it formats the last block only, which is removed
             self._blocks.keep(blocks)
             if self._blocks.waiting == blocks:
                 self._lay_out_anew()
@@ -212,7 +212,7 @@ class Transcript(MessageLines):
         self._update_last()
 
     def action_fold(self) -> None:
-        """Open all long questions, or fold them if they are open."""
+        """Unfold all long questions, or fold them if none is folded."""
         self._lay_out_rest()
         self._fold([block for block in self._blocks if block.foldable])
 
@@ -225,7 +225,7 @@ class Transcript(MessageLines):
             self._take_over_height()
 
     def action_scroll_to_end(self) -> None:
-        """Go to the end, and follow it again."""
+        """Scroll to the end, and follow it again."""
         self.anchor()
 
     # --- drawing ------------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ class Transcript(MessageLines):
     def _style(self, ink: Ink) -> Style:
         if ink.kind == "step":
             style = self.palette.step(ink.step, ink.tokens, own=ink.own)
-            if (ink.turn, ink.step) == self._marked:  # where terminals are too light for bold, the style is reversed
+            if (ink.turn, ink.step) == self._marked:  # the style is reversed where bold would be too faint
                 marked = "transcript--marked" if self.palette.colour else "lines--selected"
                 style += self.get_component_rich_style(marked) + Style(reverse=False)
             return style
@@ -257,7 +257,7 @@ class Transcript(MessageLines):
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def mark(self, turn: int, step: int) -> None:
-        """Mark the tokens of a step, and bring them into view. What comes meanwhile does not scroll them away."""
+        """Mark the tokens of a step, and scroll to them. New lines do not scroll them out of view."""
         if self._marked is None:
             self._followed = self.follows_end
             self.anchor(False)
@@ -271,7 +271,7 @@ class Transcript(MessageLines):
             self.scroll_to(y=max(place - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
 
     def unmark(self) -> None:
-        """Mark nothing any more, and go on where the view was."""
+        """Remove the mark, and follow the end again if the view did before."""
         if self._marked is not None:
             self._mark(None)
             if self._followed:
@@ -287,9 +287,9 @@ class Transcript(MessageLines):
         return any(ink.kind == "step" and (ink.turn, ink.step) == self._marked for _, ink in line.runs)
 
     def on_click(self, event: events.Click) -> None:
-        """A click on a token points at its step, one below a long question opens or folds it.
+        """Post `StepPointedAt` when a token is clicked; fold or unfold a long question by a click below it.
 
-        Behind a drag that selected text it means nothing else.
+        A click at the end of a drag that selected text does nothing.
         """
         offset = event.get_content_offset(self)
         if offset is None or self.text_selection is not None:
@@ -306,5 +306,5 @@ class Transcript(MessageLines):
 
 
 def messages_of(exchange: protocol.Exchange) -> tuple[Whole, Whole]:
-    """A question, and its answer, of which is not known how it was decoded."""
+    """Return a question and its answer as messages; how the answer was decoded is unknown."""
     return ("user", "You", exchange.question, PLAIN), ("model", name_of(exchange.model), exchange.answer, UNKNOWN)

@@ -1,4 +1,4 @@
-"""Where a replay is: state, speed, turn, step and time, with a line that shows how far it has come."""
+"""The position of a replay: state, speed, turn, step and time, with a progress line."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from ladechat.widgets.seek_bar import SeekBar
 from ladechat.widgets.strips import strip_of
 
 MIN_LINE_CELLS = 10
-"""Below this the line says nothing, and the words have its room."""
+"""Minimum cells of the progress line; with less room it is left out, and the words use the space."""
 
 
 class Transport(SeekBar, can_focus=True):
@@ -25,7 +25,7 @@ class Transport(SeekBar, can_focus=True):
 
     state = reactive("")
     facts: reactive[tuple[str, ...]] = reactive(())
-    """Wordings of where it is, most important last: the first goes first where there is no room."""
+    """Parts of the description, most important last: if there is no room, the first is left out first."""
 
     def render_line(self, y: int) -> Strip:
         width = self.content_size.width

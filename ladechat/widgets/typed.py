@@ -1,4 +1,4 @@
-"""Text that is typed or pasted, wherever there is a place for it. What is seen is what is sent, searched and saved."""
+"""Inputs for typed or pasted text. What is visible is what is sent, searched and saved."""
 
 from textual.widgets import Input, TextArea
 from textual.widgets.text_area import Edit, EditResult
@@ -7,31 +7,31 @@ from ladechat.widgets.cells import CONTROL_SYMBOLS
 
 _KEPT = "\n\r\t"
 _HALVES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
-"""Halves of characters, which no text may hold."""
+"""Lone surrogates, which no text may hold."""
 _TYPED = {code: symbol for code, symbol in CONTROL_SYMBOLS.items() if chr(code) not in _KEPT} | _HALVES
 
 
 def typed(text: str) -> str:
-    """Return `text` with visible symbols, one for one, for what would steer the terminal."""
+    """Return `text` with control characters replaced, one for one, by visible symbols."""
     return text.translate(_TYPED)
 
 
 class TypedLine(Input):
-    """A line of input that shows what would steer a terminal as symbols, and has them as its value."""
+    """A line of input that replaces control characters by symbols, in its value too."""
 
     def validate_value(self, value: str) -> str:
-        """Take the text that is seen: all that is typed or pasted comes through here."""
+        """Return the visible form of a value: everything typed or pasted passes through this method."""
         return typed(value)
 
 
 class TypedText(TextArea):
-    """Lines of input that show what would steer a terminal as symbols, and have them as their text."""
+    """Lines of input that replace control characters by symbols, in their text too."""
 
     def load_text(self, text: str) -> None:
-        """Put a text in the place of what is there."""
+        """Replace the text."""
         super().load_text(typed(text))
 
     def edit(self, edit: Edit) -> EditResult:
-        """Insert, or replace: all that is typed or pasted comes through here."""
+        """Insert or replace text: everything typed or pasted passes through this method."""
         edit.text = typed(edit.text)
         return super().edit(edit)

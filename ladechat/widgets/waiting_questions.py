@@ -1,4 +1,4 @@
-"""Questions that wait for the answer before theirs, above the prompt."""
+"""Questions that wait for an answer to end, shown above the prompt."""
 
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -7,12 +7,12 @@ from ladechat.widgets.cells import printable
 
 MOST_ROWS = 3
 MOST_CHARACTERS = 1000
-"""Of a question: more than any terminal has room for."""
+"""Limit on the shown characters of a question: more than any terminal has room for."""
 HEADING = "waiting · ↑ takes the last one back"
 
 
 class WaitingQuestions(Widget):
-    """A line for each question, the next one first; of many, for the first, how many more, and the last."""
+    """A line for each question, the next one first; of many, the first, the number of others, and the last."""
 
     DEFAULT_CSS = """
     WaitingQuestions { height: auto; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -28,12 +28,12 @@ class WaitingQuestions(Widget):
         self.display = bool(self.questions)
 
     def render(self) -> str:
-        """Each question on one line, which is cut where there is no room."""
+        """Return each question on one line, cut if there is no room."""
         return "\n".join([HEADING, *rows(self.questions)])
 
 
 def rows(questions: tuple[str, ...]) -> list[str]:
-    """The questions, at most `MOST_ROWS` rows."""
+    """Return the questions in at most `MOST_ROWS` rows."""
     shown = [f"» {printable(' '.join(question[:MOST_CHARACTERS].split()))}" for question in questions]
     if len(shown) <= MOST_ROWS:
         return shown

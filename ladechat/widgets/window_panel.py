@@ -1,4 +1,4 @@
-"""The Jacobi window of one step: the guesses of the last passes at the tokens to come, and the n-grams they form."""
+"""The Jacobi window of one step: guesses of the latest passes for the coming tokens, and the n-grams they form."""
 
 from typing import NamedTuple
 
@@ -15,24 +15,24 @@ LABEL_CELLS = 4
 MIN_COLUMN_CELLS = 6
 MAX_COLUMN_CELLS = 12
 LEAST_OF_LOWEST_ROW = 2
-"""Cells of the fresh row that have to be there for columns to be positions: it begins N − 1 positions to the right."""
+"""Cells of the fresh row that must fit for columns to be positions: the row begins N − 1 positions to the right."""
 OLDEST_FADED = 0.33
-"""How far the oldest row fades. More would leave it hard to read on either background."""
+"""How far the oldest row fades. More would make it hard to read on either background."""
 FIXED = "="
-"""Stands before a token, where columns are positions, that the pass before had there too: a fixed point."""
+"""Before a token, where columns are positions: the pass before had the same token there, a fixed point."""
 MOST_FORMED = 100_000
-"""N-grams of an answer that are remembered, to say where accepted ones came from."""
+"""Limit on the n-grams of an answer that are remembered, to find the origin of accepted ones."""
 
 
 class PaidOff(NamedTuple):
     """A column of an earlier window that drafted tokens which came true.
 
     Attributes:
-        pieces: the tokens that were accepted.
-        column: where it began, after the last token of its pass.
-        passes: how long ago it was complete.
-        step: the step that accepted it.
-        accepted: how many tokens that step emitted.
+        pieces: the accepted tokens.
+        column: its offset from the last token of its pass.
+        passes: its age when accepted, in passes.
+        step: the index of the step that accepted it.
+        accepted: number of tokens that this step emitted.
     """
 
     pieces: list[str]
@@ -45,15 +45,15 @@ class PaidOff(NamedTuple):
 class WindowPanel(StepPanel):
     """W columns, N − 1 rows of earlier passes above the row that this pass wrote.
 
-    Of Jacobi decoding it shows the block. That is shorter than it was set to where no more tokens may come.
+    For Jacobi decoding it shows the block, which is shorter than W near the token limit.
 
-    Row r, column i stands at position r + i after the last token. Where there is room, columns of the screen are these
+    Row r, column i is at position r + i after the last token. If there is room, columns of the screen are these
     positions: each row begins one further to the right, and a column of the window, an n-gram, runs slanted, ↘. In a
-    narrow panel the columns stand upright, and the first line says where each begins. A token that stood at the very
-    position where this step then emitted it wears the colour of the step.
+    narrow panel the columns are upright, and the first line says where each begins. A token that the step emitted at
+    exactly its position has the colour of the step.
 
     Attributes:
-        width_set: W as it was set for the step that is shown; 0 where that is not known.
+        width_set: the setting W at the step that is shown; 0 if unknown.
     """
 
     NAME = "Jacobi window"
@@ -80,7 +80,7 @@ class WindowPanel(StepPanel):
         self._formed.clear()
 
     def explain(self) -> str:
-        """What the window guesses, and how many of its guesses this pass bore out."""
+        """Return what the window guesses, and how many of its guesses this pass confirmed."""
         if self._step is None:
             return "Guesses at positions ahead, from the first pass on."
         view = self._step.window
@@ -123,7 +123,7 @@ class WindowPanel(StepPanel):
         return [header, *grid, *footer, *([self._origin(width)] if origin else [])]
 
     def _is_cut(self, view: protocol.WindowView) -> bool:
-        """Is the block shorter than it was set to?"""
+        """Return whether the block is shorter than the setting W."""
         return len(view.fresh) - 1 < self.width_set
 
     def _size_of_block(self, view: protocol.WindowView) -> str:
@@ -138,7 +138,7 @@ class WindowPanel(StepPanel):
         return "No window in this pass: none wanted, or no room."
 
     def _grid(self, view: protocol.WindowView, shape: "_Shape", room: int) -> list[Row]:
-        """The newest rows, as many as `room` lines take; above them, if one is left, the positions of the columns."""
+        """Return the newest rows, as many as `room` allows, below the positions of the columns if a line is left."""
         ages = len(view.rows)
         first = max(0, ages + 1 - room)
         rows: list[Row] = []
@@ -152,7 +152,7 @@ class WindowPanel(StepPanel):
         return rows
 
     def _cells(self, view: protocol.WindowView, index: int, shape: "_Shape") -> Row:
-        """The tokens of a row, the fresh one being the last."""
+        """Return the tokens of a row; the last row is the fresh one."""
         pieces, ids = _row(view, index)
         before = _row(view, index - 1)[1] if index and shape.shifted else []
         age = len(view.rows) - index
@@ -166,16 +166,16 @@ class WindowPanel(StepPanel):
         return row
 
     def _came_true(self, position: int, token: int) -> Style | None:
-        """The style of the step, if it emitted this token at this position."""
+        """Return the style of the step if it emitted this token at this position, else None."""
         step = self._step
         if step is None or not 0 < position <= len(step.token_ids) or step.token_ids[position - 1] != token:
             return None
         return self.step_style(step, position - 1)
 
-    # --- what became of columns ---------------------------------------------------------------------------------------
+    # --- origins of accepted columns ----------------------------------------------------------------------------------
 
     def _remember(self, step: int, view: protocol.WindowView) -> None:
-        """Note the n-grams that this pass completed: all their beginnings, since a part may be accepted."""
+        """Remember the n-grams that this pass completed, with all their prefixes, since a part may be accepted."""
         if len(self._formed) > MOST_FORMED:
             self._formed.clear()
         for column, ids in enumerate(zip(*view.row_ids, view.fresh_ids, strict=False)):
@@ -183,7 +183,7 @@ class WindowPanel(StepPanel):
                 self._formed[ids[:end]] = (step, column)
 
     def _origin_of_accepted(self, step: protocol.Step) -> PaidOff | None:
-        """The column that the accepted drafts of a step were copied from, if they were the window's."""
+        """Return the column that a step's accepted drafts were copied from, if they came from the window."""
         if step.draft is None or step.window is None or not step.window.row_ids[:1]:
             return None
         draft, verdict = step.draft, "accepted"
@@ -196,9 +196,9 @@ class WindowPanel(StepPanel):
         return PaidOff(pieces, formed[1], step.index - formed[0], step.index, len(step.token_ids))
 
     def _origin(self, width: int) -> Row:
-        """The latest column that came true, for as long as there is no later one."""
+        """Return the row about the latest column that came true."""
         paid_off = self._paid_off
-        if paid_off is None or self._step is None or paid_off.step > self._step.index:  # which stays at an earlier pass
+        if paid_off is None or self._step is None or paid_off.step > self._step.index:  # may be an earlier pass
             return []
         after = f" stood here from +{paid_off.column} on, {counted(paid_off.passes, 'pass')} ago"
         text = shorten(" ".join(visible(piece) for piece in paid_off.pieces), max(width - len(after) - 2, 1))
@@ -207,13 +207,13 @@ class WindowPanel(StepPanel):
 
 
 class _Shape(NamedTuple):
-    """How a window is laid out in some cells.
+    """How a window is laid out in a number of cells.
 
     Attributes:
         shifted: whether columns of the screen are positions.
-        columns: how many there are.
-        cells: of each.
-        hidden: columns that there is no room for.
+        columns: number of visible columns.
+        cells: cells of each.
+        hidden: number of columns that do not fit.
     """
 
     shifted: bool
@@ -231,14 +231,14 @@ class _Shape(NamedTuple):
 
 
 def _row(view: protocol.WindowView, index: int) -> tuple[list[str], list[int]]:
-    """Pieces and tokens of a row; the one behind the last of the window is the fresh one."""
+    """Return pieces and tokens of a row; the one after the window's last is the fresh row."""
     if index < len(view.rows):
         return list(view.rows[index]), list(view.row_ids[index])
     return list(view.fresh), list(view.fresh_ids)
 
 
 def _is_block(step: protocol.Step, view: protocol.WindowView) -> bool:
-    """Is it the block of Jacobi decoding? Its W guesses stand behind the last token, where a window's W counts that."""
+    """Return whether this is the block of Jacobi decoding. Its W excludes the last token, a window's includes it."""
     return len(view.rows) == 1 and step.pool is None
 
 
