@@ -1,6 +1,6 @@
 """ladechat: a terminal chat app that shows lookahead decoding while it runs, and that decoding for your own code."""
 
-TYPE_CHECKING = False  # typing's, which takes longer to import than all of this: Ctrl+C in it would be a traceback
+TYPE_CHECKING = False  # typing's takes longer to import than all of this: Ctrl+C during it would print a traceback
 
 if TYPE_CHECKING:
     from ladechat.decoder.sampler import Sampling as Sampling
@@ -13,7 +13,7 @@ __all__ = ["Sampling", "UnsupportedModel", "lookahead_generate", "lookahead_step
 
 
 def __getattr__(name: str) -> object:
-    """Hand out what needs torch only when it is asked for: the app starts without it."""
+    """Import the names that need torch only when they are accessed: the app starts without it."""
     if name in __all__:
         from importlib import import_module
 
@@ -22,5 +22,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """What there is, whether it was asked for or not."""
+    """Return all names, also those that were not accessed yet."""
     return sorted({*globals(), *__all__})

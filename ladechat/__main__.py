@@ -1,7 +1,7 @@
-"""The program. `python -m ladechat` works too, for which Python puts the working directory first on `sys.path`.
+"""The program. `python -m ladechat` works too, although Python then puts the working directory first on `sys.path`.
 
-Taken off again, it cannot stand in for torch or another library. `ladechat.py` is looked for there before this file is
-read; `ladechat` and `python -P -m ladechat` do not do that.
+It is removed from there, so that no file in it replaces torch or another library. A `ladechat.py` in the working
+directory would be found before this file; `ladechat` and `python -P -m ladechat` do not look there.
 """
 
 import sys
@@ -9,15 +9,15 @@ import sys
 try:
     from ladechat.interrupts import INTERRUPTED, ended_by_ctrl_c
 except KeyboardInterrupt:
-    sys.exit(130)  # as INTERRUPTED, which is not there yet
+    sys.exit(130)  # INTERRUPTED, which could not be imported
 
 OPTIMIZED_BEYOND_DOCSTRINGS = 2
 """The `sys.flags.optimize` of -OO and PYTHONOPTIMIZE=2."""
 
 
 def main() -> None:
-    """Run a command. On Windows, where much of what it imports is missing, and in a Python without docstrings, of which
-    transformers makes its models and ladechat its help, say what is needed.
+    """Run a command. Report what is needed on Windows, where many imports are missing, and in a Python without
+    docstrings, from which transformers builds its models and ladechat its help.
     """
     try:
         with ended_by_ctrl_c():

@@ -39,17 +39,17 @@ BROKEN_PIPE = 141
 
 
 def run(options: EngineOptions, messages: Sequence[Message], max_new_tokens: int | None, *, as_json: bool) -> int:
-    """Ask, print, and return the exit code: 0, 1 when it failed, 130 after Ctrl+C."""
+    """Ask, print, and return the exit code: 0, 1 after a failure, 130 after Ctrl+C."""
     printer = JsonPrinter() if as_json else AnswerPrinter()
     try:
         return asyncio.run(
             _ask(options, Generate(turn=1, messages=list(messages), max_new_tokens=max_new_tokens), printer)
         )
     except BrokenPipeError:
-        # The reader has left. What Python still holds for it has to go somewhere when the program ends.
+        # The reader has closed the pipe. What Python still buffers for it has to go somewhere at exit.
         forget_output()
         return BROKEN_PIPE
-    except OSError as error:  # a disk that is full
+    except OSError as error:  # a full disk
         to_stderr(f"ladechat: The answer could not be written: {error.strerror or error}.")
         forget_output()
         return FAILED
@@ -67,7 +67,7 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
     answering = failed = False
 
     def interrupt() -> None:
-        # Within a step an answer stops by itself; an engine that still loads, or a second Ctrl+C, does not wait.
+        # During a step an answer stops by itself; an engine that is loading, and a second Ctrl+C, end it at once.
         at_once = interrupted.is_set() or not answering
         interrupted.set()
         stopping.add(asyncio.create_task(engine.close() if at_once else engine.send(Stop())))
@@ -98,30 +98,30 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
 
 
 def to_stderr(sentence: str) -> None:
-    """Print a line on standard error, with what would steer a terminal made visible: it may be shown on one later."""
+    """Print a line on standard error, with control characters made visible: a terminal may show it later."""
     print(shown(sentence), file=sys.stderr)
 
 
 class JsonPrinter:
-    """The stream as it is on the wire, and its closing line: written to a file, a recording."""
+    """The event stream as JSON lines, with its closing line: saved to a file, it is a recording."""
 
     def __init__(self) -> None:
         self._last: Event | None = None
 
     def show(self, event: Event) -> None:
-        """Print one event."""
+        """Print an event."""
         self._last = event
         sys.stdout.buffer.write(protocol.encode(event))  # in UTF-8, whatever the encoding of the terminal
         sys.stdout.buffer.flush()
 
     def end(self) -> None:
-        """Say that this was all."""
+        """Print the closing line."""
         if self._last is not None:
             self.show(protocol.Closed(seq=self._last.seq, t=self._last.t))
 
 
 class AnswerPrinter:
-    """The answer as it comes, and a summary on standard error."""
+    """The answer as it is generated, and a summary on standard error."""
 
     def __init__(self) -> None:
         self._out = Console(highlight=False, soft_wrap=True)
@@ -133,10 +133,10 @@ class AnswerPrinter:
         self._seed: int | None = None
         self._begun = False
         self._blanks = ""
-        """What a pipe is given once more text comes: an answer has no blanks at its end."""
+        """Trailing blanks, printed to a pipe only before more text: an answer has no blanks at its end."""
 
     def show(self, event: Event) -> None:
-        """Print what an event adds."""
+        """Print the part of the answer or status that an event adds."""
         match event:
             case Loading():
                 self._status.show(f"{event.doing} ({event.stage} of {event.stages})")
@@ -165,7 +165,7 @@ class AnswerPrinter:
                 self._status.clear()
 
     def end(self) -> None:
-        """Leave the terminal clean, however it came to an end."""
+        """Clear the status line, however the answer ended."""
         self._status.clear()
 
     def _show_step(self, step: Step) -> None:
@@ -192,7 +192,7 @@ class AnswerPrinter:
             self._wrapped.write(shown(text), style)
 
     def _show_summary(self, event: TurnFinished) -> None:
-        """Below the answer on a terminal: dim, to be told from it, and broken between words."""
+        """Print the summary below the answer; on a terminal dimmed, to distinguish it, and wrapped at words."""
         if sys.stderr.isatty():
             console = Console(stderr=True, highlight=False)
             for line in Text(shown(self._summary(event)), "dim").wrap(console, console.width):
@@ -217,7 +217,7 @@ class AnswerPrinter:
 
 
 class Status:
-    """One line on a terminal's standard error that is rewritten; lines for a program that wants them; else nothing."""
+    """A status line on a terminal's standard error, rewritten in place; lines for a parent process; else nothing."""
 
     def __init__(self) -> None:
         self._shown = False
@@ -237,7 +237,7 @@ class Status:
             self._shown = True
 
     def clear(self) -> None:
-        """Take the line away."""
+        """Clear the line."""
         if self._shown:
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""What a command needs of how it was started: a terminal to draw on, open streams, words in place, and in UTF-8."""
+"""Checks of how a command was started: a terminal to draw on, open streams, options in place, text in UTF-8."""
 
 import codecs
 import importlib
@@ -17,23 +17,23 @@ from ladechat.refusing import USAGE_ERROR, fail
 from ladechat.terminal import STANDARD_INPUT, in_page, missing_streams, say
 
 SECONDS_OF_SILENCE = 1.0
-"""Of a program that waits for standard input, until it says so."""
+"""The seconds that a program waits for standard input before it says so."""
 
 DRIVER, COLORS = "TEXTUAL_DRIVER", "TEXTUAL_COLOR_SYSTEM"
 COLOR_SYSTEMS = ("auto", "standard", "256", "truecolor", "windows")
-"""What rich has by these names."""
+"""The names of rich's color systems."""
 PLAIN_TERMINALS = ("dumb", "unknown")
-"""Kinds of terminal, by TERM, on which no cursor can be moved."""
+"""The terminals, by TERM, whose cursor cannot be moved."""
 
 
 def text_of(given: str, name: str) -> str:
-    """Return a text from the command line or a pipe, which is UTF-8 in whatever locale; else end the program.
+    """Return a text from the command line or a pipe, decoded as UTF-8 in any locale; if that fails, end the program.
 
-    Where the locale has no such character (LC_ALL=C), Python puts half a surrogate pair in the place of each byte.
+    In a locale without the character (LC_ALL=C), Python decodes each of its bytes to half a surrogate pair.
 
     Args:
-        given: as Python has decoded it.
-        name: what it is called in a sentence.
+        given: the text as decoded by Python.
+        name: its name in a sentence.
     """
     try:
         given.encode()
@@ -46,7 +46,7 @@ def text_of(given: str, name: str) -> str:
 
 
 def _checked_text(parameter: typer.CallbackParam, given: str | None) -> str | None:
-    """What typer calls with the value of an option that is a text."""
+    """Check the value of a text option, as typer's callback."""
     return None if given is None else text_of(given, f"--{parameter.name}")
 
 
@@ -56,24 +56,24 @@ System = Annotated[
 
 
 def in_terminal() -> bool:
-    """Is there a screen to draw on, and a keyboard?"""
+    """Return whether there is a screen to draw on, and a keyboard."""
     return in_page() or (sys.stdin.isatty() and sys.stdout.isatty())
 
 
 def drawn_in_terminal() -> bool:
-    """Is what Textual draws seen there?"""
+    """Return whether what Textual draws is seen on a terminal or in a browser tab."""
     return in_page() or sys.stderr.isatty()
 
 
 def check_screen() -> None:
-    """Refuse a terminal on which the app would not be seen, in a sentence."""
+    """Refuse a terminal on which the app would not be seen, with a message."""
     if (sentence := _why_unseen()) is not None:
-        print(f"ladechat: {sentence}")  # where the user looks
+        print(f"ladechat: {sentence}")  # standard output, where the user looks
         raise typer.Exit(USAGE_ERROR)
 
 
 def _why_unseen() -> str | None:
-    """Return why the app cannot be shown here. Textual draws on standard error, and takes keys for UTF-8."""
+    """Return why the app cannot be shown; None if it can. Textual draws on standard error, and reads keys as UTF-8."""
     if in_page():
         return None
     if not drawn_in_terminal():
@@ -92,7 +92,7 @@ def _why_unseen() -> str | None:
 
 
 def _refused_variable() -> str | None:
-    """Return the variable of the environment whose value Textual would fail at, if one has such a value."""
+    """Return the environment variable whose value would make Textual fail; None if there is none."""
     driver, colors = (os.environ.get(name) for name in (DRIVER, COLORS))
     if driver is not None and not _is_driver(driver):
         return DRIVER
@@ -102,19 +102,19 @@ def _refused_variable() -> str | None:
 
 
 def _is_driver(name: str) -> bool:
-    """Whether it names a driver of Textual's, as module:class."""
+    """Return whether a name, as module:class, is that of a Textual driver."""
     from textual.driver import Driver
 
     module, _, symbol = name.partition(":")
     try:
         found = getattr(importlib.import_module(module), symbol)
-    except Exception:  # a module of the user's may raise anything
+    except Exception:  # the user's own module may raise anything
         return False
     return isinstance(found, type) and issubclass(found, Driver)
 
 
 def check_streams(*needed: int) -> None:
-    """Refuse to work where what a command reads from or writes to is closed."""
+    """End the program if a stream that a command reads or writes is closed."""
     for number in needed:
         if number in missing_streams():
             name, mark = ("input", "<&-") if number == STANDARD_INPUT else ("output", ">&-")
@@ -122,7 +122,7 @@ def check_streams(*needed: int) -> None:
 
 
 def check_working_directory() -> None:
-    """Refuse to start in a folder that was removed: no relative name can be found, and libraries end the process."""
+    """End the program if its folder was removed: relative names cannot be resolved, and libraries exit the process."""
     try:
         Path.cwd()
     except FileNotFoundError:
@@ -131,7 +131,7 @@ def check_working_directory() -> None:
 
 @contextmanager
 def silence_explained() -> Iterator[None]:
-    """Say on a terminal, after a second of waiting for standard input, that it is read, and how to end it."""
+    """Say on a terminal, after a second of waiting for standard input, that it is being read, and how to end it."""
     if sys.stdin.isatty():
         sentence = "The question is read from here; Ctrl+D in an empty line ends it."
     else:
@@ -147,7 +147,7 @@ def silence_explained() -> Iterator[None]:
 
 
 def refuse_misplaced_options(context: typer.Context) -> None:
-    """What stands before a command's name would be ignored without a word."""
+    """Refuse options before a command's name, which would be ignored silently."""
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
         if source is not None and source.name == "COMMANDLINE":
@@ -156,11 +156,11 @@ def refuse_misplaced_options(context: typer.Context) -> None:
 
 
 MORE_WORDS = {"allow_extra_args": True}
-"""How a command is declared that says itself what is wrong with words behind its question."""
+"""The settings of a command that itself reports extra arguments after its question."""
 
 
 def refuse_more_words(context: typer.Context) -> None:
-    """Words behind the question are its rest, without quotation marks, or decoders of a race, without their option."""
+    """Refuse arguments after the question: words of it without quotation marks, or decoders without their option."""
     if not context.args:
         return
     command = context.info_name

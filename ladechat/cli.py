@@ -1,4 +1,4 @@
-"""The commands. Thin: each says what it takes, checks it, and hands over."""
+"""The commands. Each is thin: it declares and checks its options, and calls the code that does the work."""
 
 import errno
 import gc
@@ -82,7 +82,7 @@ def main() -> None:
     """Run the command line."""
     make_streams_safe()
     forget_sizes_of_nothing()
-    os.environ["PYTHONSAFEPATH"] = "1"  # programs in Python that libraries start: no imports from the working directory
+    os.environ["PYTHONSAFEPATH"] = "1"  # programs started by libraries import nothing from the working directory
     try:
         app(prog_name="ladechat")
     except OSError as error:
@@ -127,7 +127,7 @@ def chat(
     if not in_terminal():
         fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
     check_screen()
-    gc.disable()  # until the first frame is shown: what is imported and built for it is no garbage
+    gc.disable()  # until the first frame is shown: what is imported and built for it is not garbage
     from ladechat.app import run_chat
 
     recorder = _recorder(record, engine.model)
@@ -186,7 +186,7 @@ def ask(
 
 
 def _with_pipe(question: str | None) -> str | None:
-    """The question, and below it what comes through a pipe, as in: cat notes.txt | ladechat ask "What is it about?"."""
+    """Return the question, followed by piped text, as in: cat notes.txt | ladechat ask "What is it about?"."""
     given = None if question in (None, "-") else text_of(question, "The question")
     if sys.stdin.isatty() and question != "-":
         return given
@@ -284,7 +284,7 @@ def tune(
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """The parameters that stand in one argument of --settings, as in 5,3,5."""
+    """Return the parameters in one argument of --settings, as in 5,3,5."""
     wanted = numbers_by_hand()
     try:
         values = tuple(int(part) for part in text.split(","))
@@ -299,7 +299,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _recorder(record: str | None, model: str) -> Recorder:
-    """What writes the session down; begun already if that was asked for."""
+    """Return the recorder of the session, started already if a recording was requested."""
     recorder = Recorder()
     if record is not None:
         path = path_of(record) if record else default_path(model)

@@ -1,4 +1,4 @@
-"""What is copied goes into a file too: many terminals take no text for the clipboard, and none says so."""
+"""Copied text is also saved in a file: many terminals do not support writing the clipboard, and none reports it."""
 
 import os
 import tempfile
@@ -8,11 +8,11 @@ from platformdirs import user_state_path
 
 
 def keep(text: str, folder: Path | None = None) -> Path | None:
-    """Put a text into the file that holds what was copied last, which only its user may read.
+    """Write a text to the file of the last copied text, which only its owner can read.
 
     Args:
-        text: what was copied.
-        folder: where the file is; by default where the platform keeps a program's state.
+        text: the copied text.
+        folder: the folder of the file; by default the platform's folder for a program's state.
 
     Returns:
         The file, or None if it cannot be written.
@@ -20,7 +20,7 @@ def keep(text: str, folder: Path | None = None) -> Path | None:
     path = (folder or user_state_path("ladechat")) / "copied.txt"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=".copied-", dir=path.parent)  # readable by its user alone
+        descriptor, name = tempfile.mkstemp(prefix=".copied-", dir=path.parent)  # readable only by its owner
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="") as file:
                 file.write(text)

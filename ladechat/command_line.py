@@ -1,4 +1,4 @@
-"""How the command line is read and listed, beyond what typer does."""
+"""Additions to typer's parsing and listing of the command line."""
 
 import contextlib
 import sys
@@ -14,7 +14,7 @@ RECORD = "--record"
 
 
 class CommandList(TyperGroup):
-    """Commands that are listed with the whole first sentence of each: click cuts it at the width of the terminal."""
+    """A list of commands with the whole first sentence of each: click truncates it to the width of the terminal."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         commands = [(name, self.commands[name]) for name in self.list_commands(ctx)]
@@ -25,7 +25,7 @@ class CommandList(TyperGroup):
 
 
 class Commands(CommandList):
-    """The commands, with an option that may stand without its value, which typer does not know."""
+    """The commands, with an option whose value is optional, which typer does not support."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         following = [*args, "-"][1:]
@@ -51,10 +51,10 @@ class Commands(CommandList):
 
 @contextlib.contextmanager
 def _refusals_made_visible() -> Iterator[None]:
-    """What typer refuses, it repeats as it was given: nothing of that shall steer a terminal."""
+    """Make control characters visible in errors of typer, which repeat the given arguments as they are."""
     try:
         yield
-    except Exception as error:  # typer and click refuse in many types, all with a message
+    except Exception as error:  # typer and click raise many types, all with a message
         if isinstance(message := getattr(error, "message", None), str):
             error.message = shown(message)  # type: ignore[attr-defined]  # looked at just now
         raise

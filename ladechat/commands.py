@@ -1,4 +1,4 @@
-"""Every slash command, once: the list above the prompt, the command palette and docs/commands.md read this table."""
+"""All slash commands: the table for the list above the prompt, the command palette and docs/commands.md."""
 
 import difflib
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ class SlashCommand:
     """A command that is typed into the prompt.
 
     Attributes:
-        name: what is typed behind the slash.
-        help: what it does.
-        action: the action of the chat's screen. It is given the argument, as a string, if the command takes one.
-        argument: what follows the name; in square brackets where it may be left out.
-        sets: the setting that it is short for: the action is told its name before the argument.
-        short: what it does where only the rest of a line is left; "" where `help` is that short.
-        title: its name in the command palette; "" where it is in there as a key's action, or needs an argument.
-        words: what else it is looked for by.
+        name: the text after the slash.
+        help: the description of what it does.
+        action: the action of the chat's screen, called with the argument, as a string, if the command takes one.
+        argument: the name of its argument; in square brackets if it is optional.
+        sets: the setting that it changes: the action receives the setting's name before the argument.
+        short: a description for narrow lists; "" if `help` is short enough.
+        title: its name in the command palette; "" if a key's action is listed there, or it needs an argument.
+        words: other words that find it.
     """
 
     name: str
@@ -34,12 +34,12 @@ class SlashCommand:
 
     @property
     def usage(self) -> str:
-        """How it is typed."""
+        """The syntax of the command, as in `/name argument`."""
         return f"/{self.name} {self.argument}".rstrip()
 
     @property
     def needs_argument(self) -> bool:
-        """Can it do nothing by itself?"""
+        """Whether it does nothing without an argument."""
         return bool(self.argument) and not self.argument.startswith("[")
 
 
@@ -59,7 +59,7 @@ NAMES_OF_KEYS = {
     "help": "help",
     "quit": "quit",
 }
-"""The commands that a key has too: by the id of the key."""
+"""The commands that also have a key: by the id of the key."""
 
 
 SHORT = {
@@ -67,11 +67,11 @@ SHORT = {
     "conversations": "Find, open, rename or delete a conversation.",
     "edit": "Edit the last question; sending replaces it.",
 }
-"""Short texts of commands whose others are those of keys, by the names of both."""
+"""Short descriptions of commands that otherwise share those of keys, by the names of both."""
 
 
 NUMBERS = ("window", "n-gram", "guesses")
-"""What somebody looks for who wants to set W, N or G."""
+"""The words that users search for to set W, N or G."""
 
 
 def _of_keys() -> Iterator[SlashCommand]:
@@ -158,12 +158,12 @@ COMMANDS = (
 
 
 def find(name: str) -> SlashCommand | None:
-    """The command of this name, however it is capitalised."""
+    """Return the command of this name, ignoring case; None if there is none."""
     return next((one for one in COMMANDS if one.name == _plain(name)), None)
 
 
 def matching(typed: str) -> list[SlashCommand]:
-    """The commands whose names begin with what was typed behind the slash, then those that are looked for by that."""
+    """Return the commands whose names start with the text after the slash, then those with such a word in `words`."""
     begun = _plain(typed)
     named = [one for one in COMMANDS if one.name.startswith(begun)]
     meant = [one for one in COMMANDS if any(word.startswith(begun) for word in one.words)]
@@ -171,7 +171,7 @@ def matching(typed: str) -> list[SlashCommand]:
 
 
 def nearest(name: str) -> SlashCommand | None:
-    """The command that was probably meant."""
+    """Return the command with the most similar name; None if none is similar."""
     names = difflib.get_close_matches(_plain(name), [one.name for one in COMMANDS], n=1)
     return find(names[0]) if names else None
 

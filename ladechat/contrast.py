@@ -1,4 +1,4 @@
-"""How well text can be read on what it is drawn on, and a theme's colours moved until it can be."""
+"""The contrast of text with its background, and changes of a theme's colours that make text readable."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -8,7 +8,7 @@ from textual.color import BLACK, WHITE, Color, ColorParseError
 LEAST = 4.5
 """The least contrast of text with its background, by WCAG 2 AA."""
 STEPS = 40
-"""A colour is moved to black or white in so many steps, and no further than it has to be."""
+"""The number of steps in which a colour is moved to black or white; it is moved no further than needed."""
 SURFACES = ("background", "surface", "panel")
 FOOTERS = ("footer-background", "footer-key-background", "footer-description-background")
 TEXT: Mapping[str, tuple[str, ...]] = {
@@ -17,9 +17,9 @@ TEXT: Mapping[str, tuple[str, ...]] = {
     "block-cursor-foreground": ("block-cursor-background",),
     "input-cursor-foreground": ("input-cursor-background",),
 }
-"""A theme's variables for text, each with those that it is drawn on."""
+"""The text variables of a theme, each with those of its backgrounds."""
 MUTED_SHARE = 0.4
-"""So far lies text of less importance between the foreground and the background."""
+"""The place of muted text between the foreground (0) and the background (1)."""
 
 
 def contrast(one: Color, other: Color) -> float:
@@ -36,9 +36,9 @@ def _luminance(colour: Color) -> float:
 
 @lru_cache(maxsize=256)
 def readable(colour: Color, *behind: Color) -> Color:
-    """Return a colour that can be read on all of these: the given one, moved towards black or white as far as needed.
+    """Return a colour that is readable on all of these: the given one, moved to black or white as far as needed.
 
-    On one background that always succeeds; on several, where they are alike.
+    That always succeeds on a single background, and on several if they are similar.
     """
 
     def least(one: Color) -> float:
@@ -50,9 +50,9 @@ def readable(colour: Color, *behind: Color) -> Color:
 
 
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of a theme, with those for text moved until they can be read.
+    """Return the variables of a theme, with text colours moved until they are readable.
 
-    Colours that the terminal chooses, as in themes of its 16, stay as they are.
+    Colours that the terminal defines, as in themes of its 16, stay as they are.
     """
     known = {name: parsed for name, value in variables.items() if (parsed := _opaque(value)) is not None}
     if any(name not in known for name in SURFACES):
@@ -69,7 +69,7 @@ def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _opaque(value: str) -> Color | None:
-    """The colour that a variable stands for; None where it is none, lets something through, or is the terminal's."""
+    """Return the colour of a variable; None if it is not a colour, is not opaque, or is one of the terminal's."""
     try:
         colour = Color.parse(value)
     except ColorParseError:

@@ -1,7 +1,7 @@
-"""What an engine is started with, and the command line that says so. Each option is described once, here.
+"""The options of an engine, and its command line. Each option is described once, here.
 
-An engine may be any command that speaks the protocol: this module knows how ours is called, `ladechat.session.live`
-runs whatever it is given.
+An engine may be any command that speaks the protocol: this module knows the command line of ladechat's own engine,
+`ladechat.session.live` runs any command.
 """
 
 import sys
@@ -57,21 +57,21 @@ Quantize = Annotated[
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """The model, where and how it runs, and the first settings.
+    """The model, its device and dtype, and the first settings.
 
-    A field but the last is an option of the commands that start an engine, and of `ladechat engine` itself, which gets
-    it by `arguments`.
+    Each field but the last is an option of the commands that start an engine, and of `ladechat engine` itself, which
+    receives it by `arguments`.
 
     Attributes:
-        model: a folder, a GGUF file, a hub id, or demo, the bundled model.
+        model: a folder, a GGUF file, a hub id, or "demo", the bundled model.
         device: a torch device; "auto" takes a GPU if there is one.
-        dtype: a torch number type; "auto" is what is fast on the device.
-        quantize: what weights are quantised to while they are read.
+        dtype: a torch dtype; "auto" is one that is fast on the device.
+        quantize: the format to which weights are quantised while they are loaded.
         pool: the file that saves the n-gram pool for later sessions.
-        maps: files of what was trained for the model, for the decoders that need it.
+        maps: files that were trained for the model, for the decoders that need them.
         layer_search: seconds to search for better layers to skip, before the first answer.
-        tensor_parallel: how many GPUs share the model.
-        settings: the decoder, those of its parameters that were given, and the sampling settings.
+        tensor_parallel: the number of GPUs that share the model.
+        settings: the decoder, the given values of its parameters, and the sampling settings.
     """
 
     model: Model = "demo"
@@ -85,14 +85,14 @@ class EngineOptions:
     settings: Settings = field(default_factory=Settings)
 
     def command(self) -> list[str]:
-        """Return the command line of such an engine, in this Python.
+        """Return the command line of such an engine, with the present Python interpreter.
 
-        `-P` keeps the working directory off `sys.path`: in the folder of a model a file named torch.py would be run.
+        `-P` keeps the working directory off `sys.path`: else a file named torch.py in a model's folder would be run.
         """
         return [sys.executable, "-P", "-m", "ladechat", "engine", *self.arguments()]
 
     def arguments(self) -> Iterator[str]:
-        """Yield what follows `ladechat engine`."""
+        """Yield the arguments of `ladechat engine`."""
         for one in fields(self):
             if one.name != "settings":
                 yield from _option(one.name, getattr(self, one.name))
@@ -118,14 +118,14 @@ def _option(name: str, value: Value | float | str | Sequence[str] | None) -> Ite
 
 
 def found_anywhere(model: str) -> str:
-    """Return a name that means the same model in every folder: of a folder or a file here, its absolute path.
+    """Return a name that means the same model in every folder: for an existing file or folder, its absolute path.
 
-    A conversation that it answers is gone on with from elsewhere, where the name would mean another model, or one of
-    the hub. What begins with ~ is found from everywhere as it is.
+    A saved conversation may be continued from another folder, where a relative name would mean another model, or one
+    of the hub. A name that starts with ~ is valid everywhere and stays.
     """
     if model == catalog.BUNDLED or model.startswith("~"):
         return model
     try:
         return str(Path(model).absolute()) if Path(model).exists() else model
-    except (OSError, ValueError):  # of thousands of characters, or no path at all
+    except (OSError, ValueError):  # thousands of characters long, or not a path at all
         return model

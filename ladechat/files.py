@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and read only where they are files; what was saved, read in one way."""
+"""Files: written whole or not at all, read only if they are regular files, and saved data read in one way."""
 
 import contextlib
 import errno
@@ -15,22 +15,22 @@ from typing import TypeVar
 Value = TypeVar("Value")
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of a file that ladechat saves for itself: what is larger is something else."""
+"""The largest saved file that is read, in bytes: larger ones are not ladechat's."""
 DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError)
-"""What is raised where JSON makes no sense: bytes that are no text, nesting without end, a number of 400 digits."""
+"""The errors of invalid JSON: bytes that are no text, endless nesting, a number of 400 digits."""
 NO_FILE = (errno.EINVAL, errno.EISDIR, errno.ENXIO, errno.ELOOP, errno.EFBIG)
-"""What `read_file` raises where something else is in the place of a file: a pipe, a folder, a loop of links."""
+"""The errors of `read_file` for anything other than a regular file: a pipe, a folder, a loop of links."""
 
 
 def read_file(path: Path, most: int | None = None) -> bytes:
-    """Return what a file holds. A named pipe is not waited for, and a device, which may have no end, is not read.
+    """Return the content of a file. A named pipe is not waited for, and a device, which may be endless, is not read.
 
     Args:
-        path: of the file.
-        most: the bytes that it may have; None: any number.
+        path: the path of the file.
+        most: the largest size in bytes; None: no limit.
 
     Raises:
-        OSError: it cannot be read, is no file, or is larger.
+        OSError: it cannot be read, is not a regular file, or is larger.
     """
     with open_file(path) as file:
         if most is not None and os.fstat(file.fileno()).st_size > most:
@@ -39,7 +39,7 @@ def read_file(path: Path, most: int | None = None) -> bytes:
 
 
 def matching(folder: Path, pattern: str) -> list[Path]:
-    """Return what matches a pattern in a folder: nothing where the folder is not there or may not be searched."""
+    """Return the matches of a pattern in a folder: none if the folder does not exist or cannot be searched."""
     try:
         return list(folder.glob(pattern))
     except OSError:
@@ -47,7 +47,7 @@ def matching(folder: Path, pattern: str) -> list[Path]:
 
 
 def why_unread(folder: Path) -> str:
-    """Return why it is not known what is in a folder, in a sentence; "" where it can be searched, or is not there."""
+    """Return why the content of a folder is unknown, in a sentence; "" if it can be searched, or does not exist."""
     try:
         with os.scandir(folder):
             return ""
@@ -58,14 +58,14 @@ def why_unread(folder: Path) -> str:
 
 
 def cannot_be_read(path: Path, error: OSError) -> str:
-    """Return in a sentence that a saved file or its folder cannot be read, why, and what to do."""
+    """Return a sentence that a saved file or its folder cannot be read, with the reason and what to do."""
     if isinstance(error, PermissionError):
         return f"{path} cannot be read: {error.strerror}. Allow it: chmod -R u+rwX {shlex.quote(str(path))}"
     return f"{path} cannot be read: {error.strerror or error}. Move away what is there."
 
 
 def seen(path: Path, kind: Callable[[Path], bool] = Path.exists) -> bool:
-    """Return whether something of a kind is there: not where that may not be looked at, or is no path at all."""
+    """Return whether a path exists and is of a kind; False if it may not be accessed, or is not a valid path."""
     try:
         return kind(path)
     except (OSError, ValueError):
@@ -73,10 +73,10 @@ def seen(path: Path, kind: Callable[[Path], bool] = Path.exists) -> bool:
 
 
 def open_file(path: Path) -> BufferedReader:
-    """Open a file to read it. A named pipe is not waited for, and a device, which may have no end, is refused.
+    """Open a file for reading. A named pipe is not waited for, and a device, which may be endless, is refused.
 
     Raises:
-        OSError: it cannot be read, or is no file.
+        OSError: it cannot be read, or is not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -95,16 +95,16 @@ def _check_is_a_file(about: os.stat_result) -> None:
 
 
 def read_saved(path: Path, understand: Callable[[bytes], Value], most: int = MOST_BYTES) -> tuple[Value | None, str]:
-    """Read what ladechat saved for a later session. A damaged file is set aside under another name, so that a new one
-    takes its place and nothing is lost.
+    """Read what ladechat saved for a later session. A damaged file is renamed, so that a new one replaces it and
+    nothing is lost.
 
     Args:
-        path: of the file.
-        understand: makes a value of its bytes; whatever it raises, they make no sense.
-        most: the bytes that it may have.
+        path: the path of the file.
+        understand: parses its bytes; any exception means that the file is damaged.
+        most: the largest size in bytes.
 
     Returns:
-        The value, and what is wrong with the file, in a sentence. None and "" where there is no file.
+        The value, and what is wrong with the file, in a sentence. None and "" if there is no file.
     """
     try:
         content = read_file(path, most)
@@ -119,7 +119,7 @@ def read_saved(path: Path, understand: Callable[[bytes], Value], most: int = MOS
             return understand(content), ""
         except MemoryError:
             raise
-        except Exception:  # a damaged file may make any reader raise anything
+        except Exception:  # any parser may raise anything for a damaged file
             what = "is damaged"
     try:
         aside = _set_aside(path)
@@ -129,23 +129,23 @@ def read_saved(path: Path, understand: Callable[[bytes], Value], most: int = MOS
 
 
 def _set_aside(path: Path) -> Path:
-    """Rename a file, a link or a folder, to a name that nothing has yet."""
+    """Rename a file, a link or a folder to a name that is not in use."""
     names = (path.with_name(f"{path.name}.damaged{f'-{number}' if number > 1 else ''}") for number in count(1))
     aside = next(name for name in names if not os.path.lexists(name))
     return path.rename(aside)
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o644, *, make_folder: bool = True) -> None:
-    """Write a file anew by way of one beside it. A link stays one: the file is the one that it leads to.
+    """Replace a file atomically, by way of a temporary file in its folder. A link stays: its target is replaced.
 
     Args:
-        path: of the file.
-        content: all that it is to hold.
-        mode: who may read and write it.
-        make_folder: whether its folder is made if there is none.
+        path: the path of the file.
+        content: its new content.
+        mode: its permissions.
+        make_folder: whether its folder is created if it does not exist.
 
     Raises:
-        OSError: it cannot be written; what was there is untouched.
+        OSError: it cannot be written; the old file is unchanged.
     """
     path = _behind_links(path)
     if make_folder:
@@ -165,10 +165,10 @@ def replace_file(path: Path, content: bytes, mode: int = 0o644, *, make_folder: 
 
 
 def check_replaceable(path: Path) -> None:
-    """Look whether `replace_file` could write a file whose folder is there, and leave things as they were.
+    """Check whether `replace_file` could write a file in an existing folder, without changing anything.
 
     Raises:
-        OSError: it could not, or what is there is no file.
+        OSError: it could not, or the path is not a regular file.
     """
     path = _behind_links(path)
     with contextlib.suppress(FileNotFoundError):
@@ -179,10 +179,10 @@ def check_replaceable(path: Path) -> None:
 
 
 def _behind_links(path: Path) -> Path:
-    """Where a link leads, also if there is nothing yet; else the path itself.
+    """Return the target of a link, even if it does not exist; else the path itself.
 
     Raises:
-        OSError: it leads back to itself.
+        OSError: the link is circular.
     """
     target = Path(os.path.realpath(path))
     if target.is_symlink():

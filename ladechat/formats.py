@@ -1,17 +1,17 @@
-"""What can be made of a recording or of a race, by the names of the formats."""
+"""The formats to which a recording or a race can be exported."""
 
 from pathlib import Path
 
 FORMATS = ("cast", "cast2", "gif", "html", "svg", "md", "json")
-"""The formats, by their names; those but `cast2` are also how a file's name ends."""
+"""The names of the formats; except for `cast2` they are also the suffixes of file names."""
 FILMS = ("cast", "cast2", "gif")
 OF_A_RACE = ("cast", "gif", "svg")
 ENDINGS = "in .cast, .gif, .html, .svg, .md or .json"
 ONE_FILE = 'One file is made: put a name with spaces between quotation marks, as in "a b.html".'
 SIZE = (120, 36)
-"""Columns and rows of the screen, unless another is asked for."""
+"""The default size of the screen, in columns and rows."""
 
 
 def ending(out: Path) -> str:
-    """The format that the name of a file says, if it says one."""
+    """Return the format that a file's suffix names; "" if it has none."""
     return out.suffix.lower().removeprefix(".")

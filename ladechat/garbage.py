@@ -1,31 +1,32 @@
-"""When Python looks for garbage: in a process that decodes rarely, in the app among new objects alone.
+"""Schedules Python's garbage collection: rare in a process that decodes, limited to new objects in the app.
 
-Garbage here is what refers to itself in a circle, as a closed screen does. All else is freed once nobody needs it.
+Only reference cycles, such as those of a closed screen, are garbage here. All else is freed by reference counting.
 """
 
 import gc
 from typing import Any
 
 RARELY = (20_000, 5, 5)
-"""Young objects are looked through when there are 20,000 new ones, older ones rarely. By default it is 700 (Python
-3.11), as many as the n-grams of a few steps: looking through them would take several times as long as learning them."""
+"""Young objects are scanned when there are 20,000 new ones, older ones rarely. The default is 700 (Python 3.11), as
+many as the n-grams of a few steps: scanning them would take several times as long as learning them.
+"""
 
 
 def collect_rarely() -> None:
-    """Look for garbage now, and from here on rarely: what is there now is not looked through until the next call."""
+    """Collect garbage now, and rarely from now on: present objects are not scanned until the next call."""
     collect_everything()
     gc.set_threshold(*RARELY)
 
 
 OFTEN = (5_000, 4, 2)
-"""At most 75,000 objects are new when all of these are looked through, in some 20 ms."""
+"""At most 75,000 new objects exist when all of them are scanned, which takes about 20 ms."""
 
 
 def collect_what_is_new() -> None:
-    """Look for garbage often, but not at what is there now, or was there when all that was new was looked through.
+    """Collect garbage often, but only among new objects: those that exist now, or survived a full scan, are left out.
 
-    The steps of a long conversation are a million objects. Going through them takes half a second, in which the app
-    answers no key. So what becomes garbage after it was looked through has to be freed by `collect_everything`.
+    The steps of a long conversation are a million objects. Scanning them takes half a second, in which the app responds
+    to no key. So objects that become garbage after their scan have to be freed by `collect_everything`.
     """
     gc.freeze()
     gc.set_threshold(*OFTEN)
@@ -33,14 +34,14 @@ def collect_what_is_new() -> None:
 
 
 def collect_everything() -> None:
-    """Free all garbage there is. It takes the longer the more is there: for a moment in which nobody waits."""
+    """Free all garbage. It takes longer with more objects: call it at a moment when nobody waits."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
 
 
 def free_what_was_closed() -> None:
-    """Free what was still in use when it was looked through; where nothing is left out, that comes by itself."""
+    """Free objects that became garbage after their scan; needed only if `collect_what_is_new` is active."""
     if _freeze_what_stays in gc.callbacks:
         collect_everything()
 

@@ -1,4 +1,4 @@
-"""How a missing package is installed: by the installer of the environment that ladechat runs in."""
+"""The commands that install missing packages, with the installer of the environment in which ladechat runs."""
 
 import contextlib
 import importlib.util
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def command_for(*packages: str) -> str:
-    """Return the command that installs packages beside ladechat, as it is typed into a shell."""
+    """Return the command that installs packages into ladechat's environment, quoted for a shell."""
     python = _executable()
     if importlib.util.find_spec("pip") is None and shutil.which("uv"):
         return shlex.join(("uv", "pip", "install", "--python", python, *packages))
@@ -18,9 +18,9 @@ def command_for(*packages: str) -> str:
 
 
 def command_for_extra(extra: str) -> str:
-    """Return the command that installs what ladechat has as an extra, by the names and versions of its packages.
+    """Return the command that installs an extra of ladechat, by the names and versions of its packages.
 
-    Not by ladechat's own name, which an index of packages may not know, or know as somebody else's.
+    Ladechat's own name is not used: an index of packages may not have it, or have another package of that name.
     """
     with contextlib.suppress(metadata.PackageNotFoundError):
         required = [line.partition(";") for line in metadata.requires("ladechat") or ()]
@@ -30,12 +30,12 @@ def command_for_extra(extra: str) -> str:
             return command_for(*packages)
     return command_for(
         "-e", f".[{extra}]"
-    )  # run from a checkout that was never installed, or before the extra was there
+    )  # run from a checkout that was never installed, or before the extra was added
 
 
 def _executable() -> str:
-    """Return the path of the running Python, relative to the working directory where it lies below it."""
+    """Return the path of the running Python, relative to the working directory if it lies below it."""
     python = Path(sys.executable)
-    with contextlib.suppress(OSError, ValueError):  # the working directory was deleted, or is another one
+    with contextlib.suppress(OSError, ValueError):  # the working directory was deleted, or is elsewhere
         return str(python.relative_to(Path.cwd()))
     return str(python)

@@ -1,6 +1,6 @@
-"""Ctrl+C while modules are imported, which cannot be interrupted by an exception: they may turn it into another one.
+"""Handles Ctrl+C during imports, where no exception can be raised: modules may convert it to another one.
 
-It is imported before all else, so it imports little.
+It is imported before everything else, so it imports little.
 """
 
 import os
@@ -11,9 +11,9 @@ INTERRUPTED = 130
 
 
 class ended_by_ctrl_c:  # noqa: N801 - it reads as what it does: `with ended_by_ctrl_c(): import …`
-    """A context in which Ctrl+C ends the process at once and without a word, unless somebody has it ignored or handled.
+    """A context in which Ctrl+C ends the process at once and silently, unless it is ignored or has another handler.
 
-    In other threads than the main one, where Ctrl+C does not come, it does nothing.
+    It does nothing outside the main thread, since only the main thread receives Ctrl+C.
     """
 
     def __enter__(self) -> None:

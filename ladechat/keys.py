@@ -1,4 +1,4 @@
-"""Every key of the app, once: what binds it, the footer, the command palette and docs/keys.md all read these tables."""
+"""All keys of the app: bindings, the footer, the command palette and docs/keys.md are generated from these tables."""
 
 from dataclasses import replace
 
@@ -9,10 +9,10 @@ NAMES = {
     "pageup": "Page Up", "pagedown": "Page Down", "question_mark": "?",
     "left_square_bracket": "[", "right_square_bracket": "]",
 }  # fmt: skip
-"""Keys whose names are not their letters."""
+"""The keys whose names are not their letters."""
 
 EXPLAIN_KEY = "question_mark"
-"""It is typed like others where the prompt is not empty."""
+"""Typed like other characters if the prompt is not empty."""
 
 _HELP = Binding("f1", "app.help", "Help", id="help", tooltip="What is on the screen, and all keys.")
 
@@ -59,11 +59,11 @@ SHARED_KEYS = (
 )
 
 TITLES = {"record": "Record the session", "slow": "Slow motion"}
-"""Names in the command palette of keys whose names in the footer are shorter, by their ids."""
+"""The titles in the command palette of keys with shorter labels in the footer, by their ids."""
 
 
 def key_names(binding: Binding) -> str:
-    """The keys of a binding as they are written on keyboards: `left,ctrl+b` as ←, Ctrl+B."""
+    """Return the keys of a binding as labelled on keyboards: `left,ctrl+b` as ←, Ctrl+B."""
     return ", ".join(_name(key) for key in binding.key.split(","))
 
 
@@ -89,10 +89,10 @@ PACE_KEYS = (
     Binding("left_square_bracket", "slower", "Slower", group=_PACE, id="slower", tooltip="Fewer passes a second."),
     Binding("right_square_bracket", "faster", "Faster", group=_PACE, id="faster", tooltip="More passes a second."),
 )
-"""They act while an answer is under way, and are typed like others where the prompt is not empty."""
+"""The keys that are active while an answer is generated; typed like other characters if the prompt is not empty."""
 
 WALK_KEYS = ("left", "right", "home", "end")
-"""While one looks back they walk through the steps, and move no cursor until something is typed."""
+"""While the user looks back, these keys move between the steps instead of the cursor, until something is typed."""
 
 LOOK_KEYS = (
     Binding("escape", "leave_steps", "Newest", id="leave_steps", tooltip="From looking back to the newest state."),
@@ -103,7 +103,7 @@ LOOK_KEYS = (
     Binding("home", "first_step", "First pass", show=False, id="first_step", tooltip="To the answer's first pass."),
     Binding("end", "last_step", "Last pass", show=False, id="last_step", tooltip="To the answer's last pass."),
 )
-"""They act while one looks back. Each comes before another key that means something else at other times."""
+"""The keys that are active while the user looks back. Each precedes another binding of the same key."""
 
 APP_KEYS = (
     LOOK_KEYS[0],
@@ -201,14 +201,14 @@ APP_KEY_GROUPS = (
     ("Keys: what is shown", ("explain", "panels", "view", "look", "format", "fold", "page_up", "page_down", "follow")),
     ("Keys: the program", ("decoder", "help", "interrupt", "restart", "quit")),
 )
-"""The keys of the chat by subject, each by its id, in the order in which they are needed: headings of the help."""
+"""The keys of the chat by subject, each by its id, in order of importance: the sections of the help."""
 
 LEFT_OUT_WHERE_NARROW = ("record",)
-"""The ids of keys that are in the footer of a wide screen only."""
+"""The ids of keys that only the footer of a wide screen shows."""
 LEFT_OUT_OF_THE_FOOTER = ("prompt.send", "panels", "record", "help")
-"""The ids of keys whose place in the footer those of the pace take, while an answer is under way."""
+"""The ids of keys that give way to the pace keys in the footer while an answer is generated."""
 LEFT_OUT_WHILE_LOOKING = (*LEFT_OUT_OF_THE_FOOTER, "decoder", "slow")
-"""The same, while one looks back."""
+"""The ids of keys that are hidden in the footer while the user looks back."""
 
 CONVERSATIONS_KEYS = (
     Binding("enter", "open", "Open", id="open", tooltip="Go on with this conversation."),

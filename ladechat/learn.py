@@ -10,7 +10,7 @@ from ladechat.checks import check_screen
 from ladechat.refusing import fail
 
 SCENES = 7
-"""How many there are: the scenes themselves need a screen, and load with it."""
+"""The number of scenes. The scenes themselves need a screen, and are imported with it."""
 
 
 def learn(

@@ -1,6 +1,7 @@
-"""The options that several commands share: which engine, and with what settings. Each is declared once, here.
+"""The options shared by several commands: the engine, and its settings. Each is declared once, here.
 
-Those of decoders come from `ladechat.catalog`: what is registered there before this module is imported has its options.
+The options of decoders come from `ladechat.catalog`: decoders that are registered before this module is imported have
+their options.
 """
 
 import contextlib
@@ -24,17 +25,17 @@ from ladechat.terminal import say
 SETTINGS_FILE = "settings_file"
 MOST_SEARCH_SECONDS = 86_400
 MOST_GPUS = 1024
-"""Of those that share a model. No machine has as many."""
+"""The most GPUs that can share a model. No machine has as many."""
 
 ENGINE = {name: kind for name, kind in get_type_hints(EngineOptions, include_extras=True).items() if name != "settings"}
-"""Which model, where and how it runs, and what it starts with: each a field of `EngineOptions`."""
+"""The model, its device and dtype, and the other options of an engine: each a field of `EngineOptions`."""
 
 AUTOMATIC = catalog.DECODERS["auto"]
-"""The decoder that chooses by itself how much to draft; `AUTOMATIC.by_hand` is the one that does not."""
+"""The decoder that chooses the draft length automatically; `AUTOMATIC.by_hand` is its manual form."""
 
 
 def option_of(name: str) -> str:
-    """Return the option of a parameter or field: --pool-prompt of pool_prompt."""
+    """Return the option of a parameter or field: --pool-prompt for pool_prompt."""
     return "--" + name.replace("_", "-")
 
 
@@ -46,7 +47,7 @@ def _sampling_option(setting: Setting) -> Any:
 
 
 SAMPLING = {name: _sampling_option(SETTINGS[name]) for name in DRAWING}
-"""How tokens are sampled: a field of `Settings` each."""
+"""The options of sampling: each a field of `Settings`."""
 
 CHOICE: dict[str, Any] = {
     "decoder": Annotated[
@@ -65,11 +66,11 @@ CHOICE: dict[str, Any] = {
         ),
     ],
 }
-"""Which decoder."""
+"""The options that choose the decoder."""
 
 
 def _parameter_option(name: str, *short: str) -> Any:
-    """The option of a parameter that decoders have. Whether it is given matters, so it has no value where it is not."""
+    """Return the option of a decoder's parameter. It has no default, so that it is known whether it was given."""
     kinds: dict[Parameter, list[str]] = {}
     for info in catalog.DECODERS.values():
         for one in info.parameters:
@@ -86,14 +87,14 @@ def _parameter_option(name: str, *short: str) -> Any:
 
 
 def _values(parameter: Parameter) -> str:
-    """The range and the default, in brackets."""
+    """Return the range and the default, for brackets."""
     if isinstance(parameter.default, bool):
         return f"default: {'on' if parameter.default else 'off'}"
     return f"{parameter.least} to {parameter.most}, default: {parameter.default}"
 
 
 def _parameter_options() -> Iterator[tuple[str, Any]]:
-    """An option for each parameter of the catalog. A label of one capital letter is its short form, unless taken."""
+    """Yield an option for each parameter in the catalog. A label of one capital is its short form, unless taken."""
     taken = {spelling for each in (ENGINE, CHOICE, SAMPLING) for kind in each.values() for spelling in _spellings(kind)}
     for name, parameter in catalog.parameters().items():
         short = f"-{parameter.label}" if len(parameter.label) == 1 and parameter.label.isupper() else None
@@ -110,17 +111,17 @@ def _spellings(kind: Any) -> tuple[str, ...]:
 
 
 PARAMETERS = dict(_parameter_options())
-"""By the name of the parameter."""
+"""The options of decoders' parameters, by the name of the parameter."""
 
 
 def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = False) -> Callable[..., None]:
-    """Give a command all these options; they arrive, checked, as its parameter `engine`, an `EngineOptions`.
+    """Give a command all these options; they are passed, checked, as its parameter `engine`, an `EngineOptions`.
 
-    A command with a parameter `settings_file` gets the user's file there, and what is not given to it is as that says.
+    A command with a parameter `settings_file` receives the user's file, which supplies the options that are not given.
 
     Args:
-        command: what takes them.
-        of_any_decoder: whether it takes parameters of other decoders than the chosen one too.
+        command: the command.
+        of_any_decoder: whether parameters of other decoders than the chosen one are accepted.
     """
     kinds = {**ENGINE, **CHOICE, **PARAMETERS, **SAMPLING}
     defaults: dict[str, Any] = {name: getattr(EngineOptions(), name) for name in ENGINE}
@@ -167,14 +168,14 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
 
 
 def _preferred(preferences: Preferences, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the settings file says of the options that were not given."""
+    """Return the settings file's values for the options that were not given."""
     source = given["context"].get_parameter_source
     names = ("model", "system", "max_new_tokens", *DRAWING)
     return {name: getattr(preferences, name) for name in names if getattr(source(name), "name", "") == "DEFAULT"}
 
 
 def report(settings_file: SettingsFile) -> None:
-    """Say what could not be read of the settings."""
+    """Print the problems in the settings file."""
     for problem in settings_file.problems:
         say(problem.sentence)
 
@@ -182,14 +183,14 @@ def report(settings_file: SettingsFile) -> None:
 def chosen_decoder(
     named: str | None, auto: bool | None, parameters: Mapping[str, Value], preferred: str = AUTOMATIC.name
 ) -> str:
-    """The decoder that the options mean.
+    """Return the decoder that the options select.
 
     Args:
-        named: what --decoder says, if it is given.
-        auto: what --auto or --no-auto says, if one is given.
-        parameters: those that are given. Whoever sets what the decoder that chooses by itself would choose, means the
-            one that is set by hand.
-        preferred: the one of the settings file, or the model's first. It holds where no option means another one.
+        named: the value of --decoder, if given.
+        auto: the value of --auto or --no-auto, if given.
+        parameters: the given parameters. A parameter that the automatic decoder would choose itself selects its manual
+            form.
+        preferred: the settings file's decoder, or the model's default; used unless the options select another.
     """
     if named is None and auto is None and preferred in catalog.DECODERS:
         own = {one.name for one in catalog.DECODERS[preferred].parameters}
@@ -209,7 +210,7 @@ def chosen_decoder(
 
 
 def check_belong(decoders: Sequence[str], names: Iterable[str]) -> None:
-    """Refuse parameters that none of the decoders has: they would change nothing."""
+    """Refuse parameters that none of the decoders has, as they would have no effect."""
     for name in names:
         owners = [info.name for info in catalog.DECODERS.values() if any(one.name == name for one in info.parameters)]
         if not set(owners) & set(decoders):
@@ -221,12 +222,12 @@ def check_belong(decoders: Sequence[str], names: Iterable[str]) -> None:
 
 
 def check_parameters(decoder: str, parameters: Mapping[str, Value], option: str | None = None) -> None:
-    """Refuse values out of range: that of the decoder, or of a parameter that it does not have, of those that do.
+    """Refuse values out of range: the decoder's, or for parameters that it does not have, the range of those that do.
 
     Args:
-        decoder: the chosen one.
-        parameters: those that are given.
-        option: what they were given with; None: each with its own.
+        decoder: the chosen decoder.
+        parameters: the given parameters.
+        option: the option that they were given with; None: each with its own.
     """
     for name, value in parameters.items():
         owners = [info for info in catalog.DECODERS.values() if any(one.name == name for one in info.parameters)]
@@ -238,7 +239,7 @@ def check_parameters(decoder: str, parameters: Mapping[str, Value], option: str 
 
 
 def checked(decoder: str, parameters: Mapping[str, Value], sampling: Mapping[str, Any]) -> Settings:
-    """Return the settings; if something is wrong with them, the program ends with a sentence that says what."""
+    """Return the settings; if any is invalid, end the program with a message."""
     for name, value in sampling.items():
         if (problem := SETTINGS[name].problem(value)) is not None:
             fail(f"{problem.removesuffix('.')}; set it with {option_of(name)}.")
@@ -246,7 +247,7 @@ def checked(decoder: str, parameters: Mapping[str, Value], sampling: Mapping[str
 
 
 def check_tensor_parallel(gpus: int, quantize: str | None) -> None:
-    """Refuse less than one GPU, and quantised weights on several."""
+    """Refuse fewer than one GPU, and quantised weights on several GPUs."""
     if not 1 <= gpus <= MOST_GPUS:
         fail(
             f"A model cannot be shared among {in_short(gpus)} GPUs; "
@@ -257,7 +258,7 @@ def check_tensor_parallel(gpus: int, quantize: str | None) -> None:
 
 
 def check_quantize(quantize: str | None) -> None:
-    """Refuse what weights cannot be quantised to, and what would do it if it is not there."""
+    """Refuse unknown formats of quantisation, and quantisation without torchao."""
     if quantize is None:
         return
     if quantize not in QUANTIZATIONS:
@@ -267,19 +268,19 @@ def check_quantize(quantize: str | None) -> None:
 
 
 def check_layer_search(seconds: float) -> None:
-    """Refuse no time at all, and more than a day."""
+    """Refuse negative times, and more than a day."""
     if not 0 <= seconds <= MOST_SEARCH_SECONDS:
         fail(f"--layer-search has to be from 0 to {MOST_SEARCH_SECONDS:,} seconds, not {seconds:g}.")
 
 
 def check_length(max_new_tokens: int | None) -> None:
-    """Refuse answers of no token at all, and lengths that no reader of numbers takes."""
+    """Refuse answers of no tokens, and lengths that the protocol cannot represent."""
     if max_new_tokens is not None:
         check_count("--max-new-tokens", max_new_tokens, 1)
 
 
 def path_of(file: str) -> Path:
-    """The path of a file that a user names; ~ is the home folder, unless there is no such home."""
+    """Return the path of a file that a user names, with ~ expanded to the home folder, if there is one."""
     path = Path(file)
     with contextlib.suppress(RuntimeError):
         return path.expanduser()

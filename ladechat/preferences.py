@@ -1,4 +1,4 @@
-"""What holds from session to session: one table that gives the file, its defaults and docs/settings.md."""
+"""The saved settings: one table for the file, its defaults and docs/settings.md."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,15 +16,15 @@ from ladechat.toml_text import NotToml, edited, line_of, parsed
 
 NAME = "settings.toml"
 MOST_BYTES = 64 * 1024
-"""Of the file: what is longer is something else."""
+"""The largest settings file, in bytes: a longer one is something else."""
 PARAMETERS = "parameters"
-"""The table of the file that has the parameters of decoders, by their names."""
+"""The table of the file for the parameters of decoders, by name."""
 NEW_FILE = "# The settings of ladechat: docs/settings.md explains them all.\n"
 PRIVATE = 0o600
 
 
 class Preferences(SamplingSettings, frozen=True, kw_only=True):
-    """The settings that a file can have. Each says what it is, and what it may be."""
+    """The settings that a file can have, each with its description and range."""
 
     theme: Annotated[
         str | None,
@@ -68,11 +68,11 @@ class Setting(NamedTuple):
 
     Attributes:
         name: its key in the file.
-        kind: its type.
-        help: what it is, in a sentence.
-        wants: what it may be.
-        default: the value that it has where nothing is said.
-        short: its help in a few words; "" where there are none.
+        kind: its Python type.
+        help: its description, in a sentence.
+        wants: its valid values.
+        default: its value if it is not set.
+        short: its help in a few words; "" if there are none.
         option: its short form on the command line, if it has one.
     """
 
@@ -85,7 +85,7 @@ class Setting(NamedTuple):
     option: str
 
     def problem(self, value: Any) -> str | None:
-        """Why it cannot have this value, as a sentence; None if it can."""
+        """Return why it cannot have this value, as a sentence; None if it can."""
         try:
             msgspec.convert(value, self.kind)
         except msgspec.ValidationError:
@@ -96,7 +96,7 @@ class Setting(NamedTuple):
 def _settings() -> Iterator[Setting]:
     hints = get_type_hints(Preferences, include_extras=True)
     defaults = Preferences()
-    for name in sorted(hints, key=lambda name: name in DRAWING):  # those of the file's own first
+    for name in sorted(hints, key=lambda name: name in DRAWING):  # the file's own settings first
         described = next(kind for kind in (hints[name], *get_args(hints[name])) if hasattr(kind, "__metadata__"))
         meta = described.__metadata__[-1]
         more = {"short": "", "option": "", **meta.extra}
@@ -104,21 +104,21 @@ def _settings() -> Iterator[Setting]:
 
 
 DRAWING = SamplingSettings.__struct_fields__
-"""How tokens are sampled."""
+"""The sampling settings."""
 SETTINGS = {setting.name: setting for setting in _settings()}
-"""All of them, by their names."""
+"""All settings, by name."""
 
 
 class SettingsRefused(Exception):
-    """Why the file is left as it is, in a sentence."""
+    """The reason why the file is not changed, in a sentence."""
 
 
 class Problem(NamedTuple):
-    """Something in the file that does not hold.
+    """Something in the file that is invalid.
 
     Attributes:
-        line: where it is; None where that is not known, or where nothing of the file can be read.
-        what: what is wrong, and what becomes of it.
+        line: its line; None if that is unknown, or if nothing in the file can be read.
+        what: what is wrong, and the consequence.
         sentence: the same, with the file and the line.
     """
 
@@ -128,17 +128,17 @@ class Problem(NamedTuple):
 
 
 class SettingsFile:
-    """Reads what is set, and changes single settings; whatever else stands in the file stays as it is.
+    """Reads the settings, and changes single ones; everything else in the file stays as it is.
 
-    What cannot be read has its default, and is never written over.
+    Settings that cannot be read have their defaults, and are never overwritten.
 
     Args:
         path: the file; by default in the user's config folder.
-        writable: whether changes are kept.
+        writable: whether changes are saved.
 
     Attributes:
-        preferences: what was read.
-        problems: what could not be read, by lines.
+        preferences: the settings read.
+        problems: the invalid settings, by line.
     """
 
     def __init__(self, path: Path | None = None, *, writable: bool = True) -> None:
@@ -157,7 +157,7 @@ class SettingsFile:
             self._leave_out(keys, problem)
 
     def refuse(self, name: str, problem: str) -> None:
-        """Leave out a value that only the app can judge, as it has the themes: a problem like those found here."""
+        """Ignore a value that only the app can check, such as a theme: it is reported like the other problems."""
         self._refused[name] = getattr(self.preferences, name)
         self._leave_out((name,), problem)
 
@@ -168,10 +168,10 @@ class SettingsFile:
         self.problems.sort(key=lambda one: one.line or 0)
 
     def keep(self, changes: Mapping[str, Any]) -> None:
-        """Write these settings, by their names; None takes one out.
+        """Write these settings, by name; None removes one.
 
         Raises:
-            SettingsRefused: the file cannot be read or written, or what stands there for one of them cannot be.
+            SettingsRefused: the file cannot be read or written, or has an unreadable value for one of them.
         """
         if not self.writable:
             raise SettingsRefused("Nothing is kept: ladechat was started with --no-save.")
@@ -193,7 +193,7 @@ class SettingsFile:
 
 
 def _understood(text: str) -> tuple[Preferences, dict[tuple[str, ...], str]]:
-    """What is right in a text that is TOML; and what is wrong, in sentences, by the table and the key."""
+    """Return the valid settings in a TOML text, and the problems with the others, by table and key."""
     good: dict[str, Any] = {}
     wrong: dict[tuple[str, ...], str] = {}
     for key, value in parsed(text).items():
@@ -210,7 +210,7 @@ def _understood(text: str) -> tuple[Preferences, dict[tuple[str, ...], str]]:
 
 
 def _problem(key: str, value: Any) -> str | None:
-    """Why a setting cannot have this value, as a sentence; None if it can."""
+    """Return why a setting cannot have this value, as a sentence; None if it can."""
     setting = SETTINGS.get(key)
     if setting is None:
         return f"there is no setting {_shortened(key)}."
@@ -222,7 +222,7 @@ def _problem(key: str, value: Any) -> str | None:
 
 
 def _parameter_problem(name: str, value: Any) -> str | None:
-    """The same for a parameter of decoders; of one that several have, all have to take it."""
+    """Return the same for a decoder's parameter; a value has to be valid for all decoders that have it."""
     declared = [one for info in catalog.DECODERS.values() for one in info.parameters if one.name == name]
     if not declared and name in SETTINGS:
         return f"{name} is no parameter of a decoder: it belongs above the line [{PARAMETERS}]."
@@ -237,10 +237,10 @@ def _parameter_problem(name: str, value: Any) -> str | None:
 
 
 def _read(path: Path) -> str:
-    """A file that is valid TOML; "" if there is none.
+    """Return the text of a file that is valid TOML; "" if there is no file.
 
     Raises:
-        SettingsRefused: it is no such file.
+        SettingsRefused: the file cannot be read or is not valid TOML.
     """
     try:
         content = read_file(path, MOST_BYTES)

@@ -1,6 +1,6 @@
-"""Folders that nobody else can write to, for files that are executed: compiled kernels, and the caches of torch.
+"""Folders that nobody else can write to, for files that are executed: compiled kernels, and torch's caches.
 
-In a folder that others can write to, as the temporary one, another user may have put such a file before us.
+In a folder that others can write to, such as the temporary one, another user may have created such a file first.
 """
 
 import grp
@@ -18,28 +18,28 @@ TORCH_CACHES = {
     "TRITON_CACHE_DIR": "triton",
     "TORCH_EXTENSIONS_DIR": "extensions",
 }
-"""The variables that name the folders from which torch and Triton load what they have compiled, and ours for each."""
+"""The variables for the folders from which torch and Triton load compiled code, and ladechat's folder for each."""
 
 logger = logging.getLogger(__name__)
 
 
 class NotPrivate(Exception):
-    """Why what a folder holds cannot be trusted, or why it cannot be made, in a sentence."""
+    """The reason why a folder's content cannot be trusted, or why it cannot be created, in a sentence."""
 
 
 def private_path(name: str) -> Path:
-    """Where a private folder of this name is, or would be."""
+    """Return the path of a private folder of this name, whether or not it exists."""
     return user_cache_path("ladechat") / "private" / name
 
 
 def private_folder(folder: Path) -> Path:
-    """Make a folder that only this user can read and write, or check that it is one.
+    """Create a folder that only this user can read and write, or check that it is one.
 
     Returns:
-        The folder with all symbolic links resolved, so that nobody can lead them elsewhere after the check.
+        The folder with all symbolic links resolved, so that nobody can redirect them after the check.
 
     Raises:
-        NotPrivate: it cannot be made, or others could have put something into it.
+        NotPrivate: it cannot be created, or others could have put something into it.
     """
     try:
         folder = _made(folder)
@@ -52,10 +52,10 @@ def private_folder(folder: Path) -> Path:
 def executable_folder(name: str) -> Path:
     """Return a private folder whose files can be executed: in the user's cache, or else below the temporary folder.
 
-    The second one is the same at each start, so that nothing piles up there.
+    The second one is the same at each start, so that folders do not accumulate.
 
     Raises:
-        NotPrivate: neither can be made, is private, and on a disk from which programs run.
+        NotPrivate: neither can be created, is private, and is on a disk that allows execution.
     """
     reasons = []
     for private in (_cache_folder, _temporary_folder):
@@ -71,7 +71,7 @@ def executable_folder(name: str) -> Path:
 
 
 def runs_no_program(path: Path) -> bool:
-    """Whether a file or folder is on a disk from which nothing is executed (noexec). macOS does not say."""
+    """Return whether a file or folder is on a disk mounted with noexec. On macOS that is unknown, and False."""
     return bool(os.statvfs(path).f_flag & getattr(os, "ST_NOEXEC", 0))
 
 
@@ -80,21 +80,21 @@ def _cache_folder(name: str) -> Path:
 
 
 def _temporary_folder(name: str) -> Path:
-    """A private folder of this user below the temporary one."""
+    """Return a private folder of this user below the temporary folder."""
     try:
         base = Path(tempfile.gettempdir()).resolve() / f"ladechat-{os.geteuid()}"
     except OSError as error:
         raise NotPrivate(f"There is no temporary folder: {error.strerror or error}.") from error
     if private_folder(base) != base:
-        raise NotPrivate(f"{base} is a link.")  # that anybody may have put there
+        raise NotPrivate(f"{base} is a link.")  # which anybody may have put there
     return private_folder(base / name)
 
 
 def keep_torch_caches_private() -> None:
-    """Point the caches whose files torch executes to private folders. To be called before torch is imported.
+    """Point the caches from which torch executes files to private folders. Call it before torch is imported.
 
-    A folder that the user has named stays, if nobody else can write to it, with symbolic links resolved. Processes
-    started from here inherit this.
+    A folder that the user has set stays, with symbolic links resolved, if nobody else can write to it. Child processes
+    inherit the variables.
     """
     for variable, name in TORCH_CACHES.items():
         named = os.environ.get(variable)
@@ -106,17 +106,17 @@ def keep_torch_caches_private() -> None:
 
 
 def _instead(name: str) -> Path:
-    """A folder in place of one from which torch must not execute files."""
+    """Return a folder in place of one from which torch must not execute files."""
     try:
         return executable_folder(name)
     except NotPrivate:
-        return Path(tempfile.mkdtemp(prefix=f"ladechat-{name}-"))  # empty, private, and left there
+        return Path(tempfile.mkdtemp(prefix=f"ladechat-{name}-"))  # empty, private, and not removed
 
 
 def _made(folder: Path) -> Path:
-    """The folder, made if it was not there, with links resolved and checked."""
+    """Create a folder if it does not exist, check it, and return it with links resolved."""
     for place in reversed((folder, *folder.parents)):
-        place.mkdir(mode=0o700, exist_ok=True)  # `parents=True` would let others write where the umask does
+        place.mkdir(mode=0o700, exist_ok=True)  # `parents=True` would let others write if the umask does
     folder = folder.resolve(strict=True)
     for place in (folder, *folder.parents):
         _check_owner_and_mode(place, place != folder)
@@ -124,7 +124,7 @@ def _made(folder: Path) -> Path:
 
 
 def _check_owner_and_mode(place: Path, is_parent: bool) -> None:
-    """Refuse a folder that others could exchange something in. In a sticky one they cannot exchange what is ours."""
+    """Refuse a folder in which others could replace something. In a sticky folder they cannot replace our files."""
     about = place.stat()
     if about.st_uid != os.geteuid() and not (is_parent and about.st_uid == 0):
         raise NotPrivate(f"{place} belongs to another user.")
@@ -134,9 +134,9 @@ def _check_owner_and_mode(place: Path, is_parent: bool) -> None:
 
 
 def _is_own_group(group: int) -> bool:
-    """Whether a group is named like this user and lists nobody else, as the one that many systems give each user.
+    """Return whether a group has this user's name and lists nobody else, like the personal group of many systems.
 
-    Whoever else has it as their primary group is in no such list.
+    Users who have it as their primary group are in no such list.
     """
     try:
         about, user = grp.getgrgid(group), pwd.getpwuid(os.geteuid())

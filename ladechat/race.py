@@ -1,4 +1,4 @@
-"""`ladechat race`: decoders side by side on one question, on a terminal as a show, in a pipe as a table."""
+"""`ladechat race`: decoders side by side on one question, animated on a terminal, as a table in a pipe."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ from ladechat.terminal import STANDARD_OUTPUT, say, shown
 FAILED = 1
 INTERRUPTED = 130
 OF_ONE_ANSWER = ("decoder", "auto", "pool")
-"""Options that all commands with an engine have, and that say nothing about a race."""
+"""Options of all commands with an engine that have no meaning for a race."""
 HEADINGS = ("decoder", "tokens", "passes", "tokens a pass", "seconds", "speed")
 
 
@@ -90,7 +90,7 @@ def race(
 
 
 def _check_export(out: Path | None, *, sized: bool, force: bool) -> None:
-    """Refuse what cannot be written, before anything is measured."""
+    """Refuse an export that cannot be written, before anything is measured."""
     if out is None:
         if sized:
             fail("--size is for the file that --export names; give both, or leave it out.")
@@ -112,7 +112,7 @@ def _export(measuring: Measuring, out: Path, cells: tuple[int, int], force: bool
 
 @contextlib.contextmanager
 def _refusals() -> Iterator[None]:
-    """Say why nothing is exported, and leave."""
+    """Print why nothing is exported, and exit."""
     try:
         yield
     except Refused as error:
@@ -149,7 +149,7 @@ def _in_pipe(measuring: Measuring) -> int:
 
 
 async def _measured(measuring: Measuring) -> bool:
-    """Measure all; whether Ctrl+C has ended it."""
+    """Measure all decoders; return whether Ctrl+C has ended it."""
     stopping: list[asyncio.Task[None]] = []
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, lambda: stopping.append(asyncio.create_task(measuring.stop())))
@@ -158,7 +158,7 @@ async def _measured(measuring: Measuring) -> bool:
 
 
 def _exit_code(measuring: Measuring) -> int:
-    """0, or what went wrong, which is said then."""
+    """Return the exit code: 0, or that of a failure, which is printed."""
     if measuring.failure is None:
         return 0
     say(measuring.failure)
@@ -166,7 +166,7 @@ def _exit_code(measuring: Measuring) -> int:
 
 
 def table(lanes: list[Lane]) -> list[str]:
-    """A line of figures for each lane, in columns."""
+    """Return a line of figures for each lane, in columns."""
     rows = [HEADINGS, *(_figures(lane, lanes) for lane in lanes)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
@@ -182,7 +182,7 @@ def _figures(lane: Lane, lanes: list[Lane]) -> tuple[str, ...]:
 
 
 def conclusion(lanes: list[Lane]) -> list[str]:
-    """What stands below the table: the end of the race, and why there is no speed where plain decoding took no part."""
+    """Return the lines below the table: the conclusions, and why there is no speed if plain decoding took no part."""
     raced = any(lane.name == PLAIN for lane in lanes)
     unknown = () if raced else (f"No speed: that is against plain decoding; add {PLAIN} to --decoders.",)
     return [shown(sentence) for sentence in (*conclusions(lanes), *unknown)]

@@ -1,4 +1,4 @@
-"""What `--continue` goes on with: the latest conversation, and the model that it was answered by."""
+"""The conversation that `--continue` continues: the latest one, with the model that answered it."""
 
 from dataclasses import replace
 
@@ -15,8 +15,8 @@ from ladechat.session.conversation_store import ConversationStore
 
 
 def latest(store: ConversationStore | None) -> Kept:
-    """Return the conversation that was answered last. Where there is none, or one cannot be read, which may be the
-    latest, end the program with a sentence.
+    """Return the conversation that was answered last. If there is none, or one that may be the latest cannot be read,
+    end the program with a message.
     """
     if store is None:
         fail("--continue goes on with a conversation, and --no-save keeps none; give one of them.")
@@ -29,9 +29,9 @@ def latest(store: ConversationStore | None) -> Kept:
 
 
 def as_answered(kept: Kept, options: EngineOptions, context: typer.Context, preferences: Preferences) -> EngineOptions:
-    """Return the options with the model that answered the conversation last, unless the command line names another.
+    """Return the options with the model of the conversation's last answer, unless the command line names another.
 
-    Where no decoder was chosen either, that model is decoded as it is by default.
+    If no decoder was chosen either, the model's default decoder is used.
     """
     if is_given("model", context) or kept.model in ("", options.model):
         return options
@@ -41,6 +41,6 @@ def as_answered(kept: Kept, options: EngineOptions, context: typer.Context, pref
 
 
 def is_given(name: str, context: typer.Context) -> bool:
-    """Return whether this option stands on the command line."""
+    """Return whether this option was given on the command line."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

@@ -39,7 +39,7 @@ def replay(
     if file is None:
         fail(f"Which recording? Give its file, as in: ladechat replay talk.ladechat.jsonl. {_where_they_are()}")
     limit = None if real_time else IDLE_SECONDS if idle_limit is None else idle_limit
-    open_one = Recording if other is None else Recording.read  # two are compared when all of both is known
+    open_one = Recording if other is None else Recording.read  # two are compared only once both are read completely
     read = [_opened(open_one, each, limit) for each in (file, other) if each is not None]
     if not in_terminal():
         fail("A replay needs a terminal; run it in one, without a pipe.")
@@ -58,7 +58,7 @@ def replay(
 
 
 def _where_they_are() -> str:
-    """A sentence on the recordings without a name of the user's."""
+    """Return a sentence about the recordings without a given name."""
     folder = recordings_folder()
     if latest := latest_recording(folder):
         return f"Yours are in {folder}, the latest is {latest.name}."

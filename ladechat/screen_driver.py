@@ -1,4 +1,4 @@
-"""Textual's driver for terminals, as it has to be for any terminal: what comes from it, and what it is sent."""
+"""Textual's terminal driver, with input and output made safe for any terminal."""
 
 import asyncio
 import os
@@ -11,39 +11,40 @@ from ladechat.terminal_input import Reader, chunks
 from ladechat.widgets.cells import drawn
 
 TERMINAL_GONE = 128 + signal.SIGHUP
-"""The exit code where the system does not say so with that signal."""
+"""The exit code if the terminal is gone and the system sends no SIGHUP."""
 
 
 class ScreenDriver(LinuxDriver):
-    """Draws on a terminal and reads its keys, whatever bytes come."""
+    """Draws on a terminal and reads its keys, whatever bytes it sends."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._on_screen = False
-        # Textual's handlers would run in the middle of anything, also of the writing of a frame, and wait for its lock.
+        # Textual's handlers could interrupt anything, even the writing of a frame, and wait for its lock.
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTSTP, signal.SIGCONT):
             if callable(handler := signal.getsignal(number)):
                 loop.add_signal_handler(number, handler, number, None)
 
     def write(self, data: str) -> None:
-        """Write what every terminal draws in the same cells."""
+        """Write text such that every terminal draws it in the same cells."""
         super().write(drawn(data))
 
     def start_application_mode(self) -> None:
-        """Take the terminal."""
+        """Set up the terminal for the app."""
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual's has no types
         self._on_screen = True
 
     def stop_application_mode(self) -> None:
-        """Give the terminal back."""
+        """Restore the terminal."""
         self._on_screen = False
         super().stop_application_mode()
 
     def resume_application_mode(self) -> None:
-        """Set the terminal up again after a stop, and redraw. SIGSTOP, which cannot be handled, left it as it was.
+        """Set the terminal up again after a suspension, and redraw. SIGSTOP cannot be handled and has left it as it
+        was.
 
-        Continued in the background, it stops again until it is brought to the front.
+        If continued in the background, it stops again until it is in the foreground.
         """
         if os.tcgetpgrp(self.fileno) != os.getpgrp():
             os.kill(os.getpid(), signal.SIGSTOP)
@@ -54,7 +55,7 @@ class ScreenDriver(LinuxDriver):
         self.send_message(self.SignalResume())
 
     def run_input_thread(self) -> None:
-        """Read what comes from the terminal, and pass it on as messages, until the app ends."""
+        """Read the terminal's input and pass it on as messages, until the app ends."""
         reader = Reader(self._debug)
         for data in chunks(self.fileno, self.exit_event):
             for message in reader.read(data):

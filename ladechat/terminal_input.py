@@ -1,4 +1,4 @@
-"""What comes from a terminal, as messages, whatever bytes they are: keys, the mouse, pastes."""
+"""Input from a terminal, as messages, whatever bytes it sends: keys, the mouse, pastes."""
 
 import os
 import select
@@ -13,17 +13,18 @@ from textual.message import Message
 
 BYTES_AT_ONCE = 4096
 SECONDS_BETWEEN_LOOKS = 0.1
-"""Between two looks at whether the app ends, and whether an escape character was a key of its own."""
+"""The seconds between two checks whether the app ends, and whether an escape character was a key of its own."""
 PASTE_BEGINS, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
-"""Of one length."""
+"""Both have the same length."""
 SURELY_BEGUN = tuple(PASTE_BEGINS[:length] for length in range(3, len(PASTE_BEGINS)))
-"""What the rest is waited for, however late it comes. A shorter beginning may be a key: Esc, or Alt and a bracket."""
+"""Prefixes after which the rest is waited for, however late. A shorter prefix may be a key: Esc, or Alt and a bracket.
+"""
 LEAVING_KEYS = ("\x03", "\x11", "\x1b[99;5u", "\x1b[113;5u")
 """Ctrl+C and Ctrl+Q, as terminals send them."""
 
 
 def chunks(source: int, ended: Event) -> Iterator[bytes]:
-    """Yield the bytes that come from a file, none at each pause, until nothing can come any more, or the app ends."""
+    """Yield the bytes read from a file, b"" at each pause, until its end or that of the app."""
     while not ended.is_set():
         come, _, _ = select.select([source], [], [], SECONDS_BETWEEN_LOOKS)
         if not come:
@@ -35,7 +36,7 @@ def chunks(source: int, ended: Event) -> Iterator[bytes]:
 
 
 def _read(source: int) -> bytes:
-    """Return what has come; nothing where the terminal is gone."""
+    """Return the available bytes; none if the terminal is gone."""
     try:
         return os.read(source, BYTES_AT_ONCE)
     except OSError:
@@ -43,12 +44,12 @@ def _read(source: int) -> bytes:
 
 
 class Reader:
-    """Makes messages of the bytes of a terminal.
+    """Converts the bytes from a terminal to messages.
 
-    Whatever bytes come, keys go on: what is not UTF-8 is replaced, and what means nothing is left out. All between the
-    two marks of a paste is text, wherever the bytes are split, and whatever of it looks like keys: Textual's parser,
-    which takes what follows an escape character for keys, gets none of it. Each message has the time at which its bytes
-    were read: an app that is busy handles keys later, and farther apart, than they came.
+    Invalid bytes do not stop the keys: what is not UTF-8 is replaced, and unknown sequences are skipped. Everything
+    between the two marks of a paste is text, wherever reads split it and even if it looks like keys: Textual's parser,
+    which takes what follows an escape character for keys, receives none of it. Each message has the time at which its
+    bytes were read: a busy app handles keys later, and farther apart, than they were typed.
     """
 
     def __init__(self, debug: bool = False) -> None:
@@ -58,10 +59,10 @@ class Reader:
         self._pasting = False
         self._pasted: list[str] = []
         self._last = ""
-        """The last characters, too few for a mark: the beginning of one, perhaps."""
+        """The last characters, fewer than a mark: they may be its beginning."""
 
     def read(self, data: bytes) -> Iterable[Message]:
-        """Yield what these bytes mean, or nothing yet; none of them are a pause: Esc is a key if nothing follows it."""
+        """Yield the messages of these bytes, if complete; no bytes are a pause: Esc is a key if nothing follows it."""
         read_at = monotonic()
         for message in self._messages(self._decoder.decode(data)) if data else self._pause():
             message.time = read_at
@@ -79,21 +80,21 @@ class Reader:
                 if found:
                     yield self._paste(mark)
             else:
-                # The parser has had the beginning of the mark, perhaps: it gets the rest, and the end of its paste.
+                # The parser may have received the beginning of the mark: it gets the rest, and the end of the paste.
                 yield from self._keys(part + PASTE_ENDS if found else part)
                 self._pasting = bool(found)
 
     def _paste(self, end: str) -> Message:
-        """Return all that was pasted up to this end."""
+        """Return the pasted text up to this end."""
         text = "".join(self._pasted).removesuffix(end)
         self._pasting, self._pasted, self._last = False, [], ""
         return events.Paste(text)
 
     def _pause(self) -> Iterable[Message]:
-        """Yield what was waited for to go on, and did not.
+        """Yield the messages of incomplete input that was not continued.
 
-        A paste that the terminal never ends would take all keys: Ctrl+C and Ctrl+Q before a pause end it, and act. In a
-        paste that goes on, the same characters are text.
+        A paste without an end would swallow all keys: Ctrl+C and Ctrl+Q before a pause end it, and take effect. Within
+        a paste that continues, they are text.
         """
         if self._pasting:
             if key := next(filter("".join(self._pasted).endswith, LEAVING_KEYS), ""):
@@ -105,17 +106,15 @@ class Reader:
                 yield message
 
     def _keys(self, text: str) -> Iterable[Message]:
-        """Yield what is no paste."""
+        """Yield the messages of a text outside of pastes."""
         for character in text:
             for message in self._meaning(lambda: self._parser.feed(character)):  # noqa: B023 - called at once
                 if not isinstance(message, events.Paste):
                     yield message
 
     def _meaning(self, parse: Callable[[], Iterable[Message]]) -> Iterable[Message]:
-        """Yield what the parser makes of it; after a sequence that it fails over, such as a key's number out of range,
-        begin anew.
-        """
+        """Yield the parser's messages; replace the parser after a sequence that makes it fail."""
         try:
             yield from parse()
-        except Exception:  # the parser raises anything over what a terminal should not send
+        except Exception:  # the parser raises anything for invalid sequences
             self._parser = XTermParser(self._debug)

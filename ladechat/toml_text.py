@@ -1,4 +1,4 @@
-"""TOML that a user wrote: what it says, in which line, and how a setting is changed in it and nothing else."""
+"""A user's TOML text: its values, their lines, and changes of single settings that leave the rest as it is."""
 
 import codecs
 import re
@@ -9,22 +9,22 @@ from typing import Any
 import tomlkit
 
 BOM = codecs.BOM_UTF8.decode()
-"""What some editors write before the first line."""
+"""Some editors write it before the first line."""
 MAY_END = re.compile(r"\"\"\"|'''|[\]}]")
-"""What stands in the line that ends a value of several lines."""
+"""Matches a line that can end a value of several lines."""
 MOST_ENDS = 300
-"""How many such lines of one value are tried: each try reads the value anew."""
+"""The most such lines of one value that are tried: each try parses the value again."""
 
 
 class NotToml(ValueError):
-    """Why a text is no TOML, with the line, as the end of a sentence."""
+    """The reason why a text is not valid TOML, with the line, as the end of a sentence."""
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """Return what a text says.
+    """Return the content of a text.
 
     Raises:
-        NotToml: it cannot be read.
+        NotToml: it is not valid TOML.
     """
     text = text.removeprefix(BOM)
     try:
@@ -38,16 +38,16 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def _unreadable(text: str) -> int:
-    """The line that begins the first statement that cannot be read."""
+    """Return the first line of the first statement that cannot be read."""
     return next((line for line, says in _statements(text) if says is None), 1)
 
 
 def line_of(text: str, *path: str) -> int | None:
-    """Return the line in which the statement begins that gives a key its value, from 1; None where there is none.
+    """Return the line, from 1, of the statement that sets a key; None if there is none.
 
     Args:
-        text: what `parsed` takes.
-        path: the key, behind the tables that it stands in.
+        text: a text as for `parsed`.
+        path: the tables of the key, then the key.
     """
     for line, says in _statements(text.removeprefix(BOM)):
         value: Any = says
@@ -59,12 +59,12 @@ def line_of(text: str, *path: str) -> int | None:
 
 
 def edited(text: str, changes: Mapping[str, Any]) -> str:
-    """Return a text with these settings changed; None takes one out, and a mapping changes what a table has of it.
+    """Return a text with these settings changed; None removes one, and a mapping changes these keys of a table.
 
-    All else stays to the letter: comments, order, line ends, a byte order mark.
+    All else stays as it is: comments, order, line ends, a byte order mark.
 
     Raises:
-        NotToml: what would come out of it is no TOML, or says something else.
+        NotToml: the result would not be valid TOML, or would have another content.
     """
     clean = {name: _clean(value) for name, value in changes.items()}
     content = text.removeprefix(BOM)
@@ -75,14 +75,14 @@ def edited(text: str, changes: Mapping[str, Any]) -> str:
         document = tomlkit.parse(content)
         for name, value in clean.items():
             if isinstance(value, Mapping):
-                if value:  # keys that are added by hand below an empty table would be its own
+                if value:  # keys that are added below an empty table by hand would belong to it
                     document.setdefault(name, tomlkit.table()).update(value)
             elif value is None:
                 document.pop(name, None)
             else:
                 document[name] = value
         content = tomlkit.dumps(document)
-    except Exception as error:  # it takes less than `tomllib`, and says so in many types
+    except Exception as error:  # tomlkit accepts less than `tomllib`, and raises many types
         raise NotToml(f"it cannot be changed without changing more: {error}") from error
     if windows:
         content = re.sub(r"(?<!\r)\n", "\r\n", content)
@@ -92,19 +92,19 @@ def edited(text: str, changes: Mapping[str, Any]) -> str:
 
 
 def _changed(says: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """What a text has to say after these changes."""
+    """Return the content that a text has to have after these changes."""
     tables = {name: {**says.get(name, {}), **value} for name, value in changes.items() if isinstance(value, Mapping)}
     merged = {name: value for name, value in {**says, **changes, **tables}.items() if value is not None}
     return {name: value for name, value in merged.items() if name in says or value != {}}
 
 
 def _clean(value: Any) -> Any:
-    """A value as a file in UTF-8 can hold it."""
+    """Return a value as a UTF-8 file can contain it."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are equal; here NaN equals itself."""
+    """Return whether two values are equal; NaN equals itself."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -113,9 +113,9 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _statements(text: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """Yield the first line of each statement, from 1, and what it says below its table; None if it cannot be read.
+    """Yield the first line of each statement, from 1, and its content below its table; None if it cannot be read.
 
-    A statement is a line `key = value` or `[table]`, or several lines where its value goes on.
+    A statement is a line `key = value` or `[table]`, or several lines if its value spans them.
     """
     header = statement = ""
     began, tried = 1, 0
@@ -132,7 +132,7 @@ def _statements(text: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
         try:
             says = tomllib.loads(statement if is_header else header + statement)
         except tomllib.TOMLDecodeError:
-            continue  # its value goes on in the next line
+            continue  # its value continues in the next line
         except (ValueError, RecursionError):
             pass
         yield began, says

@@ -1,4 +1,4 @@
-"""Text on a terminal as it comes, outside of the app, broken between words."""
+"""Wraps text at words on a terminal outside of the app, while the text is still being generated."""
 
 import re
 
@@ -13,29 +13,29 @@ WIDE = "\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60\U0001f300-\U0001faf
 """Characters two cells wide (Chinese, Japanese, Korean, emoji): a line may be broken before and after each."""
 SAVE_CURSOR = "\x1b7"
 RESTORE_CURSOR_AND_ERASE = "\x1b8\x1b[K"
-"""To where the cursor was, and erase the rest of the line. Terminals count cells in more ways than one, as of vowel
-signs: a cursor that went back by cells as we count them would erase what stands before the word.
+"""Restores the saved cursor position and erases the rest of the line. Terminals differ in the cells they count, as for
+vowel signs: a cursor moved back by our count of cells could erase what precedes the word.
 """
 PARTS = re.compile(f"\n|[ \t]+|[{WIDE}]|[^ \n\t{WIDE}]+")
 
 
 class WordWrap:
-    """Writes at once what it is given. A word that grows too long for its line is taken back, and goes to the next.
+    """Writes text at once. A word that grows too long for its line is erased, and written on the next one.
 
-    A word longer than a line is left to the terminal, which breaks it where the line is full. So is what has been
-    written when the terminal changes its width, and all where nothing can be taken back.
+    A word longer than a line is left to the terminal, which breaks it at the margin. The same holds for text already
+    written when the terminal's width changes, and for all text if nothing can be erased.
     """
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._column = 0
-        self._gap = Text()  # not written yet: behind a break it is not wanted
+        self._gap = Text()  # not written yet: after a line break it is dropped
         self._word = Text()
-        self._before = 0  # where the line would end without the word, and without the gap before it
+        self._before = 0  # the column without the word, and without the gap before it
 
     def write(self, text: str, style: Style) -> None:
-        """Write a piece of a text; it may begin and end anywhere, also in a word."""
-        if self._console.is_dumb_terminal or not self._console.file.isatty():  # FORCE_COLOR has colours in a pipe too
+        """Write a piece of a text; it may begin and end anywhere, even within a word."""
+        if self._console.is_dumb_terminal or not self._console.file.isatty():  # FORCE_COLOR colours pipes too
             self._console.print(Text(text, style), end="")
             return
         for part in PARTS.findall(drawn(writable(text, self._console.encoding))):
@@ -56,7 +56,7 @@ class WordWrap:
         written = self._gap + part
         cells = cell_len(written.plain)
         width = max(self._console.width, 1)
-        # The last column stays free: terminals differ in where the cursor is behind it.
+        # The last column stays free: terminals differ in the cursor's position after it.
         if self._before and self._column + cells >= width:
             if self._column > self._before:
                 self._console.file.write(RESTORE_CURSOR_AND_ERASE)
@@ -74,6 +74,6 @@ class WordWrap:
 
 
 def _joined(word: Text, part: Text) -> bool:
-    """May no line end between them?"""
+    """Return whether no line may be broken between them."""
     wide_beside = re.search(f"[{WIDE}]$", word.plain) or re.match(f"[{WIDE}]", part.plain)
     return joins_left(part.plain[0]) or not wide_beside

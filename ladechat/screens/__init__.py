@@ -1,1 +1,1 @@
-"""One screen a file; `view` is what they are composed of."""
+"""The screens, one per file; `view` is the part that the chat and its replay share."""

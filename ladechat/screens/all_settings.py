@@ -1,4 +1,4 @@
-"""What can be set besides the decoder and its numbers: model, system prompt, length of answers, and how things look."""
+"""Settings other than the decoder and its parameters: model, system prompt, length of answers, and look."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, cast
@@ -14,7 +14,7 @@ from ladechat.session.conversation_file import shortened
 
 
 class _LookOfApp(Protocol):
-    """What the app itself has of its look."""
+    """The parts of the app that control its look."""
 
     palette: Palette
 
@@ -24,17 +24,17 @@ class _LookOfApp(Protocol):
 
 
 class _Own(NamedTuple):
-    """A setting of the app: how it is listed, and what sets it. That raises `Refused` where it cannot."""
+    """A setting of the app: its row in the list, and the function that sets it or raises `Refused`."""
 
     listed: Adjustable
     take: Callable[[str], None]
 
 
 class AllSettings(ModelChoice, OwnSettings):
-    """Lists and sets what is not the engine's to set."""
+    """Lists and sets the settings that the engine does not have."""
 
     def settings(self) -> list[Adjustable]:
-        """All that can be set now, with its value."""
+        """Return all settings that can be changed now, with their values."""
         return [*super().settings(), *(own.listed for own in self._own())]
 
     def _set(self, name: str, value: str) -> None:
@@ -76,6 +76,6 @@ class AllSettings(ModelChoice, OwnSettings):
 
 
 def _own(name: str, value: Any, take: Callable[[str], None], wants: str = "") -> _Own:
-    """A row for a setting of the user's file, by its name there."""
+    """Return the row of a setting in the user's file, by its name there."""
     setting = SETTINGS[name]
     return _Own(Adjustable(name.replace("_", "-"), name, setting.help, wants or setting.wants, shown(value)), take)

@@ -1,4 +1,4 @@
-"""The messages of the app: shown for a while, on whichever screen is in front, until they were seen."""
+"""The messages of the app: shown on the current screen for some seconds, until they were seen."""
 
 import asyncio
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from ladechat.widgets.later import call_later
 from ladechat.widgets.message_line import Message
 
 SECONDS_TO_READ: Mapping[SeverityLevel, float] = {"information": 5.0, "warning": 8.0, "error": 20.0}
-"""How long a message is shown, unless a key, a click or another screen takes it away."""
+"""The seconds that a message is shown, unless a key, a click or another screen dismisses it."""
 SECONDS_BEFORE_KEYS = 1.0
-"""Key presses do not dismiss a message in its first second."""
+"""Key presses do not dismiss a message in its first second, in case it was not seen."""
 
 
 class AppWithMessages(App[int], inherit_bindings=False):
-    """An app that says something now and then. `MessageLine` shows it."""
+    """An app that shows messages, in a `MessageLine`."""
 
     said: reactive[tuple[Message, ...]] = reactive(())
     """The messages that are shown now."""
@@ -42,9 +42,10 @@ class AppWithMessages(App[int], inherit_bindings=False):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """Show a message for a while. Replaces messages shown before the last key press; newer ones stay above.
+        """Show a message for some seconds. It replaces messages shown before the last key press; later ones stay above
+        it.
 
-        Names of files and errors in it steer nothing.
+        Control characters in names of files and errors have no effect.
         """
         if self._key_since:
             self.clear_notifications()
@@ -55,7 +56,7 @@ class AppWithMessages(App[int], inherit_bindings=False):
         self._forget_after(self._said_until - now)
 
     def clear_notifications(self) -> None:
-        """Show no message any more."""
+        """Hide all messages."""
         self.said, self._said_until = (), 0.0
         self._forget_after(None)
 
@@ -65,7 +66,7 @@ class AppWithMessages(App[int], inherit_bindings=False):
         self._forgetting = None if seconds is None else call_later(self, seconds, self.clear_notifications)
 
     async def on_event(self, event: Event) -> None:
-        """A key takes messages away, and then does what it is for."""
+        """Dismiss messages at a key press, then handle the key."""
         if isinstance(event, Key) and not event.is_forwarded:
             self._key_since, self.said_at_key = True, self.said
             if monotonic() - self._said_at >= SECONDS_BEFORE_KEYS:

@@ -1,4 +1,4 @@
-"""An app on any terminal: of any size, stopped and continued, told to end, or gone."""
+"""An app on any terminal: one of any size, that is suspended, resumed, closed, or gone."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS
 
 
 class AppOnTerminal(AppWithMessages, inherit_bindings=False):
-    """An app that measures, fits its screens and ends as the terminal wants it."""
+    """An app that measures its terminal, fits its screens to it, and exits when the system requests it."""
 
     HORIZONTAL_BREAKPOINTS = [(0, "-too-narrow"), (LEAST_COLUMNS, "-tiny"), (70, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as Textual declares it
     VERTICAL_BREAKPOINTS = [(0, "-too-low"), (LEAST_ROWS, "-short"), (36, "-tall"), (46, "-high")]  # noqa: RUF012 - as above
@@ -27,42 +27,42 @@ class AppOnTerminal(AppWithMessages, inherit_bindings=False):
         measure_alike()
         super().__init__()
         self.failed = False
-        """Has it ended because of a fault in itself?"""
+        """Whether the app has ended because of an error in itself."""
 
     def get_driver_class(self) -> type[Driver]:
-        """Return what draws on this terminal, or in this browser tab."""
+        """Return the driver for this terminal, or for this browser tab."""
         found = super().get_driver_class()
         return ScreenDriver if found is LinuxDriver else found
 
     @property
     def focused(self) -> Widget | None:
-        """What has the keyboard; of a screen that is being opened, what will have it."""
+        """The widget with the keyboard focus; on a screen that is being opened, the one that will have it."""
         return super().focused or getattr(self.screen, "first_focus", None)
 
     def panic(self, *renderables: RenderableType) -> None:
-        """End with what went wrong, and with an exit code that says so."""
+        """Exit with an error report and an exit code for it."""
         self.failed = True
         super().panic(*renderables)
 
     def on_resize(self, event: Resize) -> None:
-        """Fit all screens to the new size; Textual leaves those that are covered as they were."""
+        """Fit all screens to the new size; Textual leaves covered screens as they were."""
         for screen in self.screen_stack:
             self.fit(screen, event.size)
 
     def fit(self, screen: Screen[Any], size: Size) -> None:
-        """Have a screen arranged for a size, without waiting for Textual to see it."""
+        """Set the classes of a screen for a size, without waiting until Textual notices the size."""
         for cells, breakpoints in zip(size, (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS), strict=True):
             fitting = [name for least, name in breakpoints if cells >= least][-1]
             for _, name in breakpoints:
                 screen.set_class(name == fitting, name)
 
     def on_mount(self) -> None:
-        """Draw everything anew after a stop, and leave when the system wants it, whatever the app is doing."""
+        """Redraw everything after the app was suspended, and exit when the system requests it, even if it is busy."""
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         leave_on_signals(lambda code: self.exit(code, return_code=code), self._give_terminal_back)
 
     def _give_terminal_back(self) -> None:
-        """Leave the terminal as it was, where the app itself can do nothing more."""
+        """Restore the terminal when the app itself cannot."""
         if self._driver is not None:
             self._driver.stop_application_mode()
             self._driver.close()

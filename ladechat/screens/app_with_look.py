@@ -1,4 +1,4 @@
-"""Theme and look of the app: as they were left, and kept when they change; and what of the settings does not hold."""
+"""The theme and look of the app, restored at the start and saved when they change, and the problems in the settings."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,10 +12,10 @@ from ladechat.screens.app_on_terminal import AppOnTerminal
 
 
 class AppWithLook(AppOnTerminal, inherit_bindings=False):
-    """An app that looks as its user wants.
+    """An app with the user's theme and look.
 
     Args:
-        settings_file: theme and look as they were, and where changes of them are kept; None keeps none.
+        settings_file: the saved theme and look, and the file for changes of them; None: nothing is saved.
     """
 
     palette: reactive[Palette] = reactive(Palette)
@@ -25,11 +25,11 @@ class AppWithLook(AppOnTerminal, inherit_bindings=False):
         self._settings_file = settings_file
 
     def get_css_variables(self) -> dict[str, str]:
-        """The colours of the theme, those of text as far from their backgrounds as they have to be."""
+        """Return the colours of the theme, with text colours adjusted to the contrast that they need."""
         return readable_variables(super().get_css_variables())
 
     def begin_with_settings(self) -> None:
-        """Take theme and look as they were left; and say in one message what of the settings does not hold."""
+        """Restore the theme and look, and show one message about settings that are invalid."""
         if self._settings_file is None:
             return
         preferences, problems = self._settings_file.preferences, self._settings_file.problems
@@ -45,7 +45,7 @@ class AppWithLook(AppOnTerminal, inherit_bindings=False):
 
     @property
     def left_out(self) -> tuple[str, list[tuple[str, str]]]:
-        """What of the settings does not hold, for the help: a heading, and the lines of the file with what is wrong."""
+        """The invalid settings, for the help: a heading, and the lines of the file with what is wrong."""
         if self._settings_file is None:
             return "", []
         problems = self._settings_file.problems
@@ -53,18 +53,18 @@ class AppWithLook(AppOnTerminal, inherit_bindings=False):
         return f"Left out of {self._settings_file.path}", rows
 
     def follow_theme(self) -> None:
-        """Have the palette fit the theme, and keep a theme that is chosen from now on."""
+        """Match the palette to the theme, and save themes that are chosen from now on."""
         self._match_theme()
         self.theme_changed_signal.subscribe(self, lambda _: self._theme_chosen())
 
     def action_switch_look(self) -> None:
-        """A hue for each step, or the two colours of the method's demo figure."""
+        """Switch between a hue for each step and the two colours of the method's demo figure."""
         look = Look.DEMO if self.palette.look is Look.HUES else Look.HUES
         self.palette = replace(self.palette, look=look)
         self.keep_settings(look=str(look))
 
     def keep_settings(self, **changes: Any) -> None:
-        """Begin with these the next time."""
+        """Save these settings for the next start."""
         if self._settings_file is not None and self._settings_file.writable:
             try:
                 self._settings_file.keep(changes)

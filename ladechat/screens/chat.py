@@ -61,18 +61,18 @@ class ChatScreen(
     SlashCommands,
     TypingAnywhere,
 ):
-    """What the user says to a session, and what the session shows.
+    """The chat with a session: the user's input, and the session's events.
 
     Args:
-        session: the engine's.
-        model: the name that a recording is filed under.
+        session: the session with the engine.
+        model: the model's name in the names of recordings.
         welcome: the first notice.
-        store: what keeps the conversations; None keeps none.
+        store: saves the conversations; None: nothing is saved.
         history: the questions of earlier sessions, for the prompt.
-        opened: the conversation to go on with.
-        instructed: the system prompt that it has from now on; None leaves it as it is.
-        engines: makes the engines of another model; None makes none.
-        settings_file: what keeps the settings; None keeps none.
+        opened: the conversation to continue.
+        instructed: its system prompt from now on; None: it stays as it is.
+        engines: creates the engines of another model; None: models cannot be changed.
+        settings_file: saves the settings; None: nothing is saved.
     """
 
     AUTO_FOCUS = "#prompt"
@@ -123,13 +123,13 @@ class ChatScreen(
         self.call_after_refresh(self._after_first_frame)
 
     def _after_first_frame(self) -> None:
-        """Start the engine now that the screen is there."""
+        """Start the engine once the screen is shown."""
         gc.enable()
         self._prompt.shown_at = monotonic()
         self._session.start()
 
     def _frame(self) -> None:
-        if self.is_running:  # the widgets go before the timer does
+        if self.is_running:  # the widgets are removed before the timer is
             self._session.frame()
             self._show_pace()
             self._show_search()
@@ -138,17 +138,17 @@ class ChatScreen(
 
     @on(TextArea.Changed, "#prompt")
     def _show_keys(self) -> None:
-        """Which keys act hangs on whether something is typed; what was typed is drawn before."""
+        """Update the keys in the footer, which depend on whether the prompt is empty; the typed text is drawn first."""
         self._frames.go_on()
 
     def on_resize(self) -> None:
-        """In the footer there is room for others."""
+        """Update the footer: its width has changed, and with it the keys that fit."""
         self._frames.due()
 
-    # --- what the session says ----------------------------------------------------------------------------------------
+    # --- called by the session ----------------------------------------------------------------------------------------
 
     def show(self, events: Sequence[Event]) -> None:
-        """Draw events. The transcript takes all steps of a frame in one go, panels repaint at their own pace."""
+        """Draw events. The transcript draws all steps of a frame at once, panels repaint at their own pace."""
         if self.is_running:
             self.view.presenter.show(events)
             for event in events:
@@ -163,7 +163,7 @@ class ChatScreen(
                     self._leave_editing()
 
     def give_back(self, question: str, *, replacing: bool) -> None:
-        """Offer a question that got no answer, to be sent again."""
+        """Offer a question that got no answer in the prompt, to be sent again."""
         if self.is_running:
             self._offer(question, replacing=replacing)
 
@@ -193,7 +193,7 @@ class ChatScreen(
         self._session.stop()
 
     def action_interrupt(self) -> None:
-        """Copy the selection; without one stop the answer; without that quit, at the second time."""
+        """Copy the selection; without one, stop the answer; without an answer, quit at the second press."""
         selected = self._prompt.selected_text or self.get_selected_text()
         if selected:
             self.app.copy_to_clipboard(selected)
@@ -217,11 +217,11 @@ class ChatScreen(
         self._quit_next = False
 
     def action_follow(self) -> None:
-        """To the end of the conversation, and on with it as it grows."""
+        """Scroll to the end of the conversation, and follow it as it grows."""
         self.view.transcript.anchor()
 
     def action_race(self, question: str = "") -> None:
-        """A question, what is typed, or else the last question, through several decoders side by side."""
+        """Race decoders on a question: the given one, the typed one, or else the last one."""
         text = question or self._prompt.question
         if question.startswith("--"):
             why = RACE_OPTIONS
@@ -232,13 +232,13 @@ class ChatScreen(
         elif (measuring := self._session.race(text)) is None:
             why = "Type a question first: the race is about its answer."
         else:
-            self._editing.display = False  # what is typed stays, as a question of its own
+            self._editing.display = False  # the typed text stays in the prompt, as a new question
             self.app.push_screen(RaceScreen(measuring))
             return
         self._refuse(why)
 
     def _why_no_race(self) -> str | None:
-        """What has the engine now, or will have it first."""
+        """Return why no race can start now, in a sentence; None if one can."""
         session = self._session
         if session.state is State.ENDED:
             return f"The engine has ended. {self._way_on}."
@@ -257,7 +257,7 @@ class ChatScreen(
         self._session.watch(event.shown)
 
     def commands(self) -> Iterable[SystemCommand]:
-        """For the command palette: the actions of all keys, those of other commands, and every decoder."""
+        """Yield the commands of the palette: the actions of all keys, other commands, and every decoder."""
         yield from commands(self.app, self, APP_KEYS)
         yield self.learn_command()
         for one in COMMANDS:

@@ -4,14 +4,14 @@ from textual.command import Hit, Hits
 from textual.system_commands import SystemCommandsProvider
 
 BY_HELP = 0.5
-"""Below the score of any title that matches: commands found by their help come last."""
+"""The score of commands found by their help: below that of any title that matches, so that they come last."""
 
 
 class CommandSearch(SystemCommandsProvider):
-    """Finds a command by its title, as Textual does, and also by what is said of it."""
+    """Finds a command by its title, as Textual does, and by its help."""
 
     async def search(self, query: str) -> Hits:
-        """The commands whose titles have the letters of `query` in their order, or whose help has it as it stands."""
+        """Yield the commands whose titles have the letters of `query` in order, or whose help contains it."""
         matcher = self.matcher(query)
         for title, text, callback, _ in self.app.get_system_commands(self.screen):
             score = matcher.match(title) or BY_HELP * (query.casefold() in text.casefold())

@@ -1,4 +1,4 @@
-"""The conversations that are kept: find one, open it, rename it, delete it."""
+"""The list of saved conversations: search, open, rename and delete them."""
 
 import asyncio
 from typing import ClassVar, NamedTuple
@@ -29,15 +29,15 @@ RENAMING = "A title for it; an empty one is the first question again."
 RENAMING_ACTIONS = ("take_title", "leave_title")
 SEARCH_ACTIONS = ("leave", "move", "undo")
 CHOSEN_ACTIONS = ("open", "rename", "delete")
-"""What can be done with the conversation that is pointed at."""
+"""The actions on the highlighted conversation."""
 
 
 class Chosen(NamedTuple):
-    """What was chosen from the list.
+    """The conversation that was chosen from the list.
 
     Attributes:
         kept: the conversation.
-        place: where what was searched for is written; None where nothing was, or the title has it.
+        place: the place of the match; None if nothing was searched for, or the title matches.
     """
 
     kept: Kept
@@ -45,12 +45,12 @@ class Chosen(NamedTuple):
 
 
 class ConversationsScreen(StyledOnce[Chosen | None]):
-    """A list to search, the latest first. What is deleted can be brought back, here or when the list is opened again.
+    """A searchable list, the latest conversation first. Deletions can be undone until the program ends.
 
-    The keyboard is in one field at a time: the search, or the new title. The list follows the arrow keys from there.
+    One field has the keyboard: the search, or the new title. The arrow keys move in the list.
 
     Args:
-        store: where the conversations are.
+        store: the saved conversations.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(CONVERSATIONS_KEYS)
@@ -61,7 +61,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self._all: list[Kept] = []
         self._index = ConversationSearch(())
         self._found: list[Kept] = []
-        self._shown_for: str | None = None  # the search whose finds are listed
+        self._shown_for: str | None = None  # the search text whose matches are listed
         self._loaded = asyncio.Event()
         self._renamed: Kept | None = None
         self._search = Field(self._settle, placeholder="Words or a phrase in titles and texts", id="search")
@@ -91,7 +91,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
             self._say(DELETED.format(self._store.deleted[-1].title))
 
     async def _read(self, chosen: Kept | None = None) -> None:
-        """Read all files anew, in a thread; then point at the conversation that was chosen before."""
+        """Read all files again, in a thread; then highlight the conversation that was highlighted before."""
         self._all = await asyncio.to_thread(self._folded)
         self._index = ConversationSearch(self._all)
         found = self._index.find(self._search.value)
@@ -99,10 +99,10 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self._show(next(places, 0))
 
     def _folded(self) -> list[Kept]:
-        """All conversations, ready to be searched."""
+        """Return all conversations, prepared for the search."""
         conversations = self._store.conversations()
         for kept in conversations:
-            kept.folded  # noqa: B018 - worked out here, and not at the first letter
+            kept.folded  # noqa: B018 - computed in this thread, and not at the first letter
         return conversations
 
     # --- the list -----------------------------------------------------------------------------------------------------
@@ -114,17 +114,17 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
 
     @on(Input.Changed, "#search")
     def _searched(self) -> None:
-        """List what is found by now; a key may have come before word of the letters in front of it."""
+        """Update the list; a key may arrive before the field's event for the letters typed before it."""
         if self._search.value != self._shown_for and self._loaded.is_set():
             self._show()
 
     async def _settle(self) -> None:
-        """Wait for the list, and for what the search finds in it: keys act on no other conversations."""
+        """Wait for the list and for the search, so that keys act on the conversations that are typed for."""
         await self._loaded.wait()
         self._searched()
 
     def _show(self, place: int = 0) -> None:
-        """Show what the search finds, and point at the one in this place."""
+        """Show the matches of the search, and highlight one by its index."""
         self._shown_for = self._search.value
         self._found = self._index.find(self._shown_for)
         self._list.show(len(self._found), lambda number: self._row(self._found[number]), place)
@@ -150,7 +150,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What can be done now: while a title is typed, only take or leave it."""
+        """Return whether an action is available: while a title is edited, only saving and cancelling are."""
         renaming = self._renamed is not None
         if action in RENAMING_ACTIONS:
             return renaming
@@ -162,21 +162,21 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
 
     @on(OptionList.OptionSelected)
     def action_open(self) -> None:
-        """Go on with the conversation, in the chat."""
+        """Close the list and continue the conversation in the chat."""
         kept = self._chosen
         if kept is not None:
             self.dismiss(Chosen(kept, self._index.place(kept, self._search.value)))
 
     def action_leave(self) -> None:
-        """Back to the chat."""
+        """Return to the chat."""
         self.dismiss(None)
 
     def action_move(self, how: str) -> None:
-        """Point at another conversation."""
+        """Highlight another conversation."""
         getattr(self._list, f"action_{how}")()
 
     def action_rename(self) -> None:
-        """Ask for a title."""
+        """Open the field for a new title."""
         assert self._chosen is not None
         self._renamed = self._chosen
         self._title.value = self._chosen.title
@@ -186,7 +186,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self.refresh_bindings()
 
     async def action_take_title(self) -> None:
-        """Give the conversation the title that was typed."""
+        """Save the typed title."""
         kept = self._renamed
         assert kept is not None
         try:
@@ -199,7 +199,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
             await self._read(kept)
 
     def action_leave_title(self) -> None:
-        """Leave the title as it was."""
+        """Cancel renaming."""
         self._renamed = None
         self._search.display, self._title.display = True, False
         self.set_focus(self._search)
@@ -207,7 +207,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self.refresh_bindings()
 
     def action_delete(self) -> None:
-        """Delete the conversation. It can be brought back until the screen is left."""
+        """Delete the conversation. It can be restored until the program ends."""
         kept = self._chosen
         assert kept is not None
         try:
@@ -224,7 +224,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
             self._say(DELETED.format(kept.title))
 
     async def action_undo(self) -> None:
-        """Bring back what was deleted last."""
+        """Restore the conversation that was deleted last."""
         try:
             kept = self._store.restore()
         except OSError as error:

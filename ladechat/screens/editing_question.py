@@ -1,4 +1,4 @@
-"""The last question, edited in the prompt. It and its answer stay until the new one is sent."""
+"""Editing the last question in the prompt. The question and its answer stay until the new one is sent."""
 
 from textual import events, on
 
@@ -9,11 +9,11 @@ from ladechat.session.conversation import NOTHING_ANSWERED
 from ladechat.widgets.prompt import Prompt
 
 ENDS_EDITING = (Asked, ConversationCleared, ConversationOpened, ExchangeRemoved, TurnStarted)
-"""Events after which the last question is another one, or its answer is."""
+"""The events after which the last question or its answer is another one."""
 
 
 class EditingQuestion(PaceKeys):
-    """Offers the last question in the prompt, and leaves the conversation as it is unless that is sent."""
+    """Offers the last question in the prompt; the conversation changes only when the edited question is sent."""
 
     def action_edit_question(self) -> None:
         """Put the last question into the prompt."""
@@ -29,21 +29,21 @@ class EditingQuestion(PaceKeys):
             self._prompt.focus()
 
     def action_leave_editing(self) -> None:
-        """Keep the last question and its answer."""
+        """Cancel editing; the last question and its answer stay."""
         self._leave_editing()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Editing can be left while it goes on."""
+        """Return whether an action is available: editing can be cancelled while it is active."""
         if action == "leave_editing":
             return self._editing.display
         return super().check_action(action, parameters)
 
     @on(Prompt.Commanded)
     def _leave_for_command(self) -> None:
-        """The question has given way to a command."""
+        """End editing, since a command has replaced the question."""
         self._editing.display = False
 
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
-        """A prompt that was cleared and left holds no question; another window of the desktop is no reason."""
+        """End editing when the prompt is empty and loses the focus, but not to another window of the desktop."""
         if event.widget is self._prompt and self._prompt.is_blank and self.app.app_focus:
             self._editing.display = False

@@ -1,4 +1,4 @@
-"""An engine that should send something and does not: noticed, and said until it speaks again."""
+"""Notices an engine that is silent when it should send something, and warns until it sends an event again."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,16 +9,16 @@ from ladechat.session.engine_session import EngineSession
 from ladechat.widgets.later import call_later
 
 SECONDS_TO_LISTEN = 1.0
-"""Between two looks whether an engine that should send something does."""
+"""The seconds between two checks of an engine that should send something."""
 
 
 class EngineSilence:
-    """Looks whether a session's engine is silent for too long, as long as something is expected of it.
+    """Checks whether a session's engine is silent for too long, while an event is expected of it.
 
     Args:
-        screen: what the looks end with.
-        session: the engine's.
-        warn: shows a sentence until it is called with "".
+        screen: the widget; the checks end when it is removed.
+        session: the session with the engine.
+        warn: shows a warning, and hides it when called with "".
     """
 
     def __init__(self, screen: Widget, session: EngineSession, warn: Callable[[str], None]) -> None:
@@ -29,12 +29,12 @@ class EngineSilence:
         self._next: asyncio.TimerHandle | None = None
 
     def look_later(self) -> None:
-        """Look in a while, unless that is due already or nothing is expected."""
+        """Schedule a check, unless there is one already or no event is expected."""
         if self._next is None and self._session.most_silence is not None:
             self._next = call_later(self._screen, SECONDS_TO_LISTEN, self.look)
 
     def look(self) -> None:
-        """Say so when the engine should have sent something, and has not for long; and look again later."""
+        """Warn if the engine should have sent something and is silent for too long; then schedule the next check."""
         if self._next is not None:
             self._next.cancel()
             self._next = None

@@ -1,4 +1,4 @@
-"""What each panel shows, in the panel's own words and with the numbers that are in it now."""
+"""Explanations of the panels, with the numbers that they show now."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -19,11 +19,11 @@ from ladechat.widgets.too_small import TooSmall
 
 NOTHING = "No panel is on the screen. F2 shows them; below 70 columns they take the room of the conversation."
 TOO_FAST = ("too fast?", "F6 slows an answer down to four passes a second, Space pauses it, → takes one pass.")
-"""Said where these keys are there."""
+"""Shown on screens that have these keys."""
 
 
 class ExplainScreen(StyledOnce[None], ModalScreen[None]):
-    """Explains what stands beside the conversation.
+    """Explains the panels beside the conversation.
 
     Args:
         explanations: names and texts.
@@ -45,5 +45,5 @@ class ExplainScreen(StyledOnce[None], ModalScreen[None]):
         yield TooSmall()
 
     def action_close(self) -> None:
-        """Back to the screen below."""
+        """Return to the screen below."""
         self.dismiss()

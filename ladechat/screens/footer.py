@@ -1,4 +1,4 @@
-"""What the footer shows of keys, which act as before."""
+"""Changes to the keys shown in the footer; the keys themselves work as before."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -8,17 +8,17 @@ from textual.binding import ActiveBinding
 
 
 def leave_out(bindings: dict[str, ActiveBinding], ids: Collection[str]) -> None:
-    """Leave the bindings of these ids out."""
+    """Hide the bindings of these ids."""
     _change(bindings, ids, show=False)
 
 
 def relabel(bindings: dict[str, ActiveBinding], id: str, description: str) -> None:
-    """Give the binding of this id another name."""
+    """Change the label of the binding of this id."""
     _change(bindings, (id,), description=description)
 
 
 def relabel_pause(bindings: dict[str, ActiveBinding], playing: bool, at_end: bool) -> None:
-    """Say what Space does in a replay or a race: it pauses, goes on, or at the end begins again."""
+    """Label Space by what it does in a replay or a race: it pauses, continues, or starts again at the end."""
     if not playing:
         relabel(bindings, "pause", "Again" if at_end else "Go on")
 

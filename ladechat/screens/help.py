@@ -1,4 +1,4 @@
-"""What is on the screen, what can be set, and which keys there are: made from the tables that the app itself uses."""
+"""The help: explanations, settings and keys, generated from the tables that the app itself uses."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
@@ -25,37 +25,37 @@ from ladechat.widgets.sliders import TEMPERATURE_HELP, TOP_P_HELP, Sliders
 from ladechat.widgets.too_small import TooSmall
 
 Rows = Sequence[tuple[str, str]]
-"""Names, and what is said of them."""
+"""Names, each with its explanation."""
 Sections = Sequence[tuple[str, Rows]]
 Subjects = Sequence[tuple[str, Sequence[str]]]
 
 NAME_CELLS = 20
 LEAST_BESIDE = 56
-"""Cells of a line in which a text has room beside a name."""
+"""The least width of an explanation beside its name, in cells."""
 SHOWS_PANELS = "view"
-"""The id of the key that shows panels which are not there."""
+"""The id of the key that shows hidden panels."""
 PASSES = (
     ("a colour", "One forward pass of the model: these tokens came together. Plain ones came alone."),
     ("underlined, bold", "A token that was drafted. The last of a pass is mostly the model's own: its colour alone."),
     ("pass, slot", "A pass is one run of the model, one step of decoding; a slot is a token that it computes in it."),
 )
-"""What all screens show."""
+"""The explanations for all screens."""
 
 ALWAYS = (
     ("the text", "That of plain decoding, token for token, whatever is set: only speed differs."),
     ("more of it", "/learn in the chat, or ladechat learn: seven scenes of a minute, on the real engine."),
 )
-"""What holds on all screens."""
+"""The keys of all screens."""
 
 
 class HelpScreen(StyledOnce[None], ModalScreen[None]):
-    """Explains the screen that it was opened on.
+    """Explains the screen from which it was opened.
 
     Args:
-        screen: the one below.
-        decoders: those that can be chosen.
-        subjects: of its keys, and the ids of those of each; none where one heading will do for all.
-        first: what the user has to know before all else, by headings.
+        screen: the screen below.
+        decoders: the decoders that can be chosen.
+        subjects: headings for the screen's keys, each with the ids of its keys; empty: one heading for all.
+        first: the sections at the top, with what the user has to know first.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(HELP_KEYS)
@@ -81,7 +81,7 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
         yield TooSmall()
 
     def _sections(self) -> Iterable[tuple[str, Rows]]:
-        """What explains the colours, in a few lines; then keys, for which most people come; then all the rest."""
+        """Yield the sections: a few lines about the colours, then the keys, which most users want, then the rest."""
         yield from self._first
         yield "What you see", PASSES
         yield from self._key_sections()
@@ -97,7 +97,7 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
         yield "Good to know", ALWAYS
 
     def _key_sections(self) -> Iterable[tuple[str, Rows]]:
-        """By subject, with the commands that do the same where there is a prompt for them."""
+        """Yield the keys by subject, with the equivalent commands on screens with a prompt."""
         keys = {one.id: one for one in self._keys}
         commands = {one.action: f" (/{one.name})" for one in COMMANDS}
         for heading, ids in self._subjects:
@@ -107,7 +107,7 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
             yield "Keys", [(key_names(one), one.tooltip) for one in self._keys]
 
     def _settings(self) -> list[tuple[str, str]]:
-        """Each parameter once; where a decoder means something else by the same label, with its name."""
+        """Return each parameter once; with the decoder's name where decoders use one label for different parameters."""
         found: dict[str, str] = {}
         for info in self._decoders:
             for one in info.parameters:
@@ -116,12 +116,12 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
         return list(found.items())
 
     def action_close(self) -> None:
-        """Back to the screen below."""
+        """Return to the screen below."""
         self.dismiss()
 
 
 class _Table:
-    """Names, and beside them what is said of them; where a line is too short for both, below them."""
+    """Names with their explanations beside them, or below them where the line is too short for both."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows

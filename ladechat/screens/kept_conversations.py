@@ -1,4 +1,4 @@
-"""The conversations that are kept: begin one, open one, have its last question answered again, or its answer go on."""
+"""The saved conversations in the chat: start or open one, ask its last question again, or continue its last answer."""
 
 from typing import Any
 
@@ -16,10 +16,10 @@ NOTHING_KEPT = "Nothing is kept: ladechat was started with --no-save."
 
 
 class KeptConversations(SessionScreen):
-    """The conversation as a whole, and those before it.
+    """The current conversation as a whole, and the saved ones.
 
     Args:
-        store: what keeps them; None keeps none.
+        store: saves the conversations; None: nothing is saved.
     """
 
     _failed: set[str]
@@ -27,14 +27,14 @@ class KeptConversations(SessionScreen):
     def __init__(self, *args: Any, store: ConversationStore | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._store = store
-        self._answered_by = ""  # the model that answered last in what was opened, until it was said who goes on
+        self._answered_by = ""  # the opened conversation's last model, until its change is reported
 
     def on_mount(self) -> None:
         if self._store is not None:
             self._store.failed = self._store_failed
 
     def action_new_conversation(self) -> None:
-        """Begin a new conversation, once nothing is being answered any more."""
+        """Start a new conversation, unless a question is being answered."""
         if self._session.asking:
             self._refuse(STOP_FIRST)
             return
@@ -50,7 +50,7 @@ class KeptConversations(SessionScreen):
         self.view.show_copy("" if self._store is None else self._store.why_copied)
 
     def _why_not_kept(self) -> str:
-        """Say why the conversation will not be found again; "" where it will."""
+        """Return why the conversation is not saved; "" if it is."""
         if self._store is None:
             return NOTHING_KEPT
         if self._store.save():
@@ -58,19 +58,19 @@ class KeptConversations(SessionScreen):
         return REMOVED if self._store.removed else f"The conversation could not be kept in {self._store.folder}."
 
     def action_conversations(self) -> None:
-        """Show the conversations that are kept."""
+        """Show the saved conversations."""
         if self._store is None:
             self._refuse(NOTHING_KEPT)
         else:
             self.app.push_screen(ConversationsScreen(self._store), self._open_chosen)
 
     def _open_chosen(self, chosen: Chosen | None) -> None:
-        """Go on with a conversation, at the place that it was found by."""
+        """Continue the chosen conversation, at the place of the match."""
         if chosen is not None and self._open(chosen.kept) and chosen.place is not None:
             self.view.presenter.show_place(chosen.place.message, chosen.place.text)
 
     def _open(self, kept: Kept | None) -> bool:
-        """Go on with a conversation, unless another is under way; is it there then?"""
+        """Continue a conversation, unless a question is being answered; return whether it is open then."""
         if kept is None or self._store is None:
             return False
         if kept.path == self._store.path:
@@ -88,7 +88,7 @@ class KeptConversations(SessionScreen):
         return True
 
     def _say_who_goes_on(self) -> None:
-        """Say so where an opened conversation was answered by another model than the one that has been loaded."""
+        """Report if an opened conversation was answered by another model than the one that is loaded."""
         before, self._answered_by = self._answered_by, ""
         if before not in ("", self._session.model, *self._failed):
             now = f"{name_of(self._session.model)} goes on with it"
@@ -100,7 +100,7 @@ class KeptConversations(SessionScreen):
             self.notify(f"{why} The chat goes on; each answer tries again.", severity="error")
 
     def action_ask_again(self) -> None:
-        """Have the last question answered once more; the answer that is there goes, unless no other comes."""
+        """Ask the last question again; the present answer is replaced, unless no new one comes."""
         conversation = self._session.conversation
         unanswered = conversation.unanswered
         if self._session.state is State.ENDED:
@@ -115,13 +115,13 @@ class KeptConversations(SessionScreen):
         else:
             self.view.transcript.anchor()
             self._session.ask(question, replacing=unanswered is None)
-            if self._prompt.text == question:  # it was given back when it got no answer
+            if self._prompt.text == question:  # it was given back to the prompt when it got no answer
                 self._prompt.load_text("")
             if not self._session.wished.temperature:
                 self.notify("At temperature 0 the text is the same again; the slider T makes it another.")
 
     def action_continue(self) -> None:
-        """Have the last answer go on where it was stopped, or where its length limit ended it."""
+        """Continue the last answer where it was stopped, or where its length limit ended it."""
         if self._session.asking:
             self._refuse(STOP_FIRST)
         elif self._session.state is State.ENDED:

@@ -1,4 +1,4 @@
-"""The lessons: cards that talk about the steps of a real engine, which waits wherever there is something to see."""
+"""The lessons: cards about the steps of a real engine, which pauses wherever there is something to see."""
 
 import gc
 import time
@@ -41,7 +41,7 @@ from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript import Transcript
 
 STEPS_PER_SECOND = 8.0
-"""Slow enough to see each, where the reader does not hurry."""
+"""Slow enough to see each step, unless the reader hurries."""
 MOST_NEW_TOKENS = 64
 LOADS = "The model is being loaded. The question is asked as soon as it is there …"
 ANSWERS = "The model answers, pass by pass …"
@@ -52,10 +52,10 @@ class LearnScreen(StyledOnce[None]):
     """Shows one scene after another.
 
     Args:
-        session: of an engine that nothing else talks to. It is closed with the screen.
-        progress: where to begin.
-        file: keeps how far one is; None keeps nothing.
-        notice: what stands above the first answer.
+        session: a session with an engine of its own. It is closed with the screen.
+        progress: the place to start from.
+        file: saves the progress; None: nothing is saved.
+        notice: the text above the first answer.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(LEARN_KEYS)
@@ -109,7 +109,7 @@ class LearnScreen(StyledOnce[None]):
         self._configure()
 
     async def on_unmount(self) -> None:
-        """However the screen is left, the engine ends first."""
+        """End the engine, however the screen is left."""
         await self._session.close()
 
     def _show_palette(self, palette: Palette) -> None:
@@ -119,7 +119,7 @@ class LearnScreen(StyledOnce[None]):
 
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
-        """Those that the engine has announced."""
+        """The decoders that the engine has announced."""
         return self._presenter.decoders.values()
 
     @property
@@ -130,14 +130,14 @@ class LearnScreen(StyledOnce[None]):
         return Lesson(self._scene, self._progress.card, self._progress.choices)
 
     def _configure(self) -> None:
-        """The settings of the scene, whatever was set before."""
+        """Apply the settings of the scene, whatever was set before."""
         scene = self._scene
         self._session.configure(
             Configure(decoder=scene.decoder, parameters=dict(scene.parameters), temperature=0.0, top_p=1.0)
         )
 
     def _begin(self, progress: Progress) -> None:
-        """A scene from its beginning, or up to where one was."""
+        """Start a scene, at its beginning or at the saved card."""
         if self._session.asking:
             self._session.stop()
         self._progress = progress
@@ -152,7 +152,7 @@ class LearnScreen(StyledOnce[None]):
             self._file.write(self._progress)
 
     def _note_progress(self) -> None:
-        """Keep how far one is, where that has changed."""
+        """Save the progress if it has changed."""
         lesson, before = self.lesson, self._progress
         told = lesson.predictions
         scores = before.scores
@@ -169,7 +169,7 @@ class LearnScreen(StyledOnce[None]):
     # --- the engine ---------------------------------------------------------------------------------------------------
 
     def _frame(self) -> None:
-        """Show what has come, and have the engine do what the card wants next."""
+        """Show the events since the last frame, and send the engine what the card requires next."""
         if not self.is_running:
             return
         session, lesson = self._session, self.lesson
@@ -191,7 +191,7 @@ class LearnScreen(StyledOnce[None]):
                 session.take_step()
 
     def show(self, events: Sequence[Event]) -> None:
-        """Draw events, as far as they belong to this scene and the reader does not look back."""
+        """Draw the events that belong to this scene, unless the reader is looking back."""
         if self.is_running:
             self._presenter.show([event for event in events if self._take(event) and not self.lesson.looking_back])
             self._show_card()
@@ -203,13 +203,13 @@ class LearnScreen(StyledOnce[None]):
         return self.lesson.take(event)
 
     def give_back(self, question: str, *, replacing: bool) -> None:
-        """The scene has its question: nothing is lost."""
+        """Do nothing: the scene has its question, so nothing is lost."""
 
     def recording_failed(self, error: OSError) -> None:
-        """Lessons are not recorded."""
+        """Do nothing: lessons are not recorded."""
 
     def action_restart_engine(self) -> None:
-        """Another engine; the scene goes on up to where one was."""
+        """Start another engine, and repeat the scene up to the reader's card."""
         if self._session.restart():
             self._begin(self._progress)
             self._presenter.say(STARTING)
@@ -226,7 +226,7 @@ class LearnScreen(StyledOnce[None]):
     # --- showing ------------------------------------------------------------------------------------------------------
 
     def _show_again(self, events: Sequence[Event]) -> None:
-        """The whole screen from these events of the scene."""
+        """Redraw the whole screen from these events of the scene."""
         self._presenter.begin(self._session.wished)
         self._presenter.show([*self._engine_events.values(), *events])
         self._seen = ()
@@ -261,13 +261,13 @@ class LearnScreen(StyledOnce[None]):
             self._frames.due()
 
     def _say_whether_paused(self) -> None:
-        """In the status line, while an answer is under way."""
+        """Show in the status line whether an answer is paused."""
         lesson = self.lesson
         if lesson.runs and lesson.runs[-1].settings is not None and not lesson.runs[-1].ended:
             self._presenter.say(ANSWERING if lesson.page.phase is Phase.RUNNING else PAUSED)
 
     def _place_focus(self) -> None:
-        """A task's slider takes the arrow keys; with any other card they turn pages."""
+        """Focus a task's slider, so that it takes the arrow keys; with any other card they turn pages."""
         card = self.lesson.page.card
         if not isinstance(card, Task) or self.lesson.looking_back:
             self._box.focus()
@@ -278,12 +278,12 @@ class LearnScreen(StyledOnce[None]):
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether a key does something now, and stands in the footer: a digit does where it is one of the choices."""
+        """Return whether a key is active and in the footer: a digit is if it is one of the choices."""
         on_slider = isinstance(self.focused, Slider)
         return on_slider if action == "move_slider" else acts(self.lesson, self._progress, action, parameters)
 
     def action_go_on(self) -> None:
-        """To the next card, or the next scene; while the engine works, hurry it."""
+        """Go to the next card or scene; while the engine works, speed it up."""
         lesson = self.lesson
         if lesson.at_last_card and not lesson.looking_back:
             self.action_next_scene()
@@ -293,35 +293,35 @@ class LearnScreen(StyledOnce[None]):
         self._show_gone_on(was_back)
 
     def _show_gone_on(self, was_back: bool) -> None:
-        """The card that one has gone on to; the whole screen anew, where one has looked back before."""
+        """Show the next card; redraw the whole screen if the reader was looking back."""
         if was_back:
             self._show_again(self.lesson.shown_events)
         self._show_card()
 
     def action_remind(self) -> None:
-        """Say what the card waits for."""
+        """Show what the card waits for."""
         self._reminded = True
         self._show_card()
 
     def action_move_slider(self) -> None:
-        """To the left, as the slider itself does: so the footer says what the arrow keys do there."""
+        """Move the slider to the left, as its own key does: this binding puts the arrow keys into the footer."""
         if isinstance(self.focused, Slider):
             self.focused.action_move(-1)
 
     def action_back(self) -> None:
-        """To the card before, with the screen as it was there."""
+        """Go to the previous card, with the screen as it was then."""
         if self.lesson.place:
             self.lesson.back()
             self._show_again(self.lesson.shown_events)
             self._show_card()
 
     def action_answer(self, choice: int) -> None:
-        """Predict."""
+        """Answer a prediction."""
         self.lesson.choose(choice)
         self._show_card()
 
     def action_next_scene(self) -> None:
-        """The next scene, once what was predicted has been seen; behind the last one, leave."""
+        """Go to the next scene, once its prediction has been shown; after the last scene, leave."""
         was_back = self.lesson.looking_back
         if self.lesson.to_prediction():
             self._show_gone_on(was_back)
@@ -333,36 +333,36 @@ class LearnScreen(StyledOnce[None]):
             self.action_leave()
 
     def action_previous_scene(self) -> None:
-        """This scene from its beginning; there already, the scene before."""
+        """Restart this scene; at its beginning, go to the previous scene."""
         back = 0 if self.lesson.reached else 1
         self._go_to(max(0, self._progress.number - back))
 
     def action_leave(self) -> None:
-        """Back to the chat, or out."""
+        """Return to the chat, or exit."""
         if len(self.app.screen_stack) == 1:
             self.app.exit(0)
         else:
             self.dismiss()
 
     def action_read(self, lines: int) -> None:
-        """On in the text of the card, or back."""
+        """Scroll the text of the card."""
         self._box.scroll_text(lines)
 
     def action_page_up(self) -> None:
-        """Earlier in the answer."""
+        """Scroll the answer up."""
         self._transcript.action_page_up()
 
     def action_page_down(self) -> None:
-        """Later in the answer."""
+        """Scroll the answer down."""
         self._transcript.action_page_down()
 
     def action_interrupt(self) -> None:
-        """Copy the selection; without one leave."""
+        """Copy the selection; without one, leave."""
         if not copied_selection(self):
             self.action_leave()
 
     def commands(self) -> Iterable[SystemCommand]:
-        """For the command palette: the actions of all keys, and the scenes."""
+        """Yield the commands of the palette: the actions of all keys, and the scenes."""
         yield from commands(self.app, self, [one for one in LEARN_KEYS if "(" not in one.action])
         for number, scene in enumerate(SCENES):
             text = f"Scene {number + 1}: {scene.title}"

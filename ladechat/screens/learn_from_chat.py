@@ -16,7 +16,7 @@ from ladechat.session.single_questions import SingleQuestions
 
 
 def lesson_session() -> EngineSession:
-    """A session of the lessons' own, with the bundled model, whatever one chats with."""
+    """Return a session for the lessons, with the bundled model, whatever model the chat uses."""
 
     def new_engine(settings: Settings) -> LiveEngine:
         return LiveEngine(replace(EngineOptions(model=BUNDLED), settings=settings).command())
@@ -28,12 +28,12 @@ class LearnFromChat(SessionScreen):
     """Opens the lessons over the chat, which stays as it is."""
 
     def learn_command(self) -> SystemCommand:
-        """For the command palette."""
+        """Return the command of the palette that opens the lessons."""
         text = "Seven scenes of a minute, with the bundled model; as ladechat learn. The chat stays as it is."
         return SystemCommand("Learn how it works", text, self.action_learn)
 
     def action_learn(self) -> None:
-        """Go on with the lessons."""
+        """Continue the lessons."""
         if self._session.asking:
             self._refuse(STOP_FIRST)
             return

@@ -1,4 +1,4 @@
-"""The last line of a card, and the keys that act: what the reader can do now."""
+"""The last line of a card and its keys: what the reader can do now."""
 
 from ladechat.lessons.lesson import Lesson, Phase
 from ladechat.lessons.progress import Progress
@@ -9,12 +9,12 @@ ENDED = "The engine has ended. F5 starts it again, and this scene goes on."
 
 
 def hint(lesson: Lesson, progress: Progress, ended: bool) -> str:
-    """What the keys do.
+    """Return the line that explains the keys.
 
     Args:
-        lesson: the scene under way.
-        progress: which of the scenes it is, and the predictions of all.
-        ended: whether there is no engine any more.
+        lesson: the current scene.
+        progress: the number of the scene, and the predictions of all scenes.
+        ended: whether the engine has ended.
     """
     page = lesson.page
     if ended:
@@ -36,7 +36,7 @@ def hint(lesson: Lesson, progress: Progress, ended: bool) -> str:
 
 
 def reminder(lesson: Lesson) -> str:
-    """What the card waits for, where Enter is pressed and cannot go on; "" where it can."""
+    """Return what the card waits for, if Enter cannot continue; "" if it can."""
     if lesson.enter_acts:
         return ""
     card = lesson.page.card
@@ -46,7 +46,7 @@ def reminder(lesson: Lesson) -> str:
 
 
 def acts(lesson: Lesson, progress: Progress, action: str, parameters: tuple[object, ...]) -> bool:
-    """Does this action of a key do something now?"""
+    """Return whether this action of a key does something now."""
     page = lesson.page
     match action, parameters:
         case "answer", (int(choice),):
@@ -61,7 +61,7 @@ def acts(lesson: Lesson, progress: Progress, action: str, parameters: tuple[obje
 
 
 def _numbers(card: Predict) -> str:
-    """Those to choose from: 1 or 2; 1 to 4."""
+    """Return the numbers to choose from, as in "1 or 2" or "1 to 4"."""
     return f"1 {'to' if len(card.choices) > 2 else 'or'} {len(card.choices)}"
 
 

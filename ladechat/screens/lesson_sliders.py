@@ -1,4 +1,4 @@
-"""The sliders of a lesson: which setting each is of, and what its move asks of the engine."""
+"""The sliders of a lesson: the setting of each, and the command that a move sends."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ from ladechat.widgets.sliders import ParameterSlider, SamplingSlider
 
 
 def setting_of(slider: Slider) -> str:
-    """The name of the setting that a slider is of."""
+    """Return the name of the setting of a slider."""
     match slider:
         case ParameterSlider():
             return slider.parameter.name
@@ -18,7 +18,7 @@ def setting_of(slider: Slider) -> str:
 
 
 def change_by(move: Slider.Changed) -> Configure:
-    """The settings that a move asks for."""
+    """Return the command that applies the move of a slider."""
     if isinstance(move.slider, ParameterSlider):
         return Configure(parameters={move.slider.parameter.name: move.value})
     return msgspec.convert({setting_of(move.slider): move.slider.number}, Configure)

@@ -1,4 +1,4 @@
-"""Looking back: the steps of an answer, one by one, by keys and mouse, while it is written or later."""
+"""Looking back: the steps of an answer, one by one, with keys and mouse, while it is generated or later."""
 
 from collections.abc import Iterable
 
@@ -18,7 +18,7 @@ NO_LONGER_KEPT = "How this answer came about is no longer kept: later answers ha
 
 
 class LookingBack(PaceKeys):
-    """The panels show a step that was, until one goes back to the newest."""
+    """Shows an earlier step in the panels, until the user returns to the newest state."""
 
     @property
     def _inspection(self) -> Inspection:
@@ -27,7 +27,7 @@ class LookingBack(PaceKeys):
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def action_look_back(self) -> None:
-        """One step back; first of all, to the latest step that says something."""
+        """Show the previous step; at first, the latest step that has something to show."""
         if self._inspection.running:
             self._inspection.walk(-1)
         else:
@@ -35,17 +35,17 @@ class LookingBack(PaceKeys):
         self._looked()
 
     def action_look_on(self) -> None:
-        """One step on."""
+        """Show the next step."""
         self._inspection.walk(1)
         self._looked()
 
     def action_first_step(self) -> None:
-        """To the first step of the answer."""
+        """Show the first step of the answer."""
         self._inspection.seek(0)
         self._looked()
 
     def action_last_step(self) -> None:
-        """To the last step of the answer."""
+        """Show the last step of the answer."""
         self._inspection.seek(1)
         self._looked()
 
@@ -55,12 +55,12 @@ class LookingBack(PaceKeys):
         self._looked()
 
     def action_take_step(self) -> None:
-        """One step of a paused answer, which is then seen."""
+        """Take one step of a paused answer, and show it."""
         self.action_leave_steps()
         super().action_take_step()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """One can look back where there are steps, and walk through them while one does."""
+        """Return whether an action is available: looking back if there are steps, and moving while looking back."""
         match action:
             case "look_back":
                 return self.view.presenter.answers.latest is not None
@@ -72,7 +72,7 @@ class LookingBack(PaceKeys):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        """The footer has room for some keys: for walking while one looks back; for looking back between answers."""
+        """Hides other keys in the footer while looking back, and the key for looking back during an answer."""
         bindings = super().active_bindings
         if self._inspection.running:
             leave_out(bindings, LEFT_OUT_WHILE_LOOKING)
@@ -88,7 +88,7 @@ class LookingBack(PaceKeys):
             yield "left"
 
     def _looked(self) -> None:
-        """The keys are for looking back; until something is typed, also where something was typed before."""
+        """Lend the arrow keys to looking back until something is typed, even if the prompt has text."""
         self._prompt.lent = frozenset(WALK_KEYS if self._inspection.running else ())
         self._show_pace()
         self.refresh_bindings()
@@ -109,7 +109,7 @@ class LookingBack(PaceKeys):
         self._inspection.seek(event.fraction)
         self._looked()
 
-    # --- what ends it -------------------------------------------------------------------------------------------------
+    # --- the end of looking back --------------------------------------------------------------------------------------
 
     @on(Prompt.Sent)
     def _leave_for_question(self) -> None:

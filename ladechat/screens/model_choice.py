@@ -1,4 +1,4 @@
-"""Which model answers, and what it is told first."""
+"""The choice of the model, and its system prompt."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,15 +22,15 @@ GOES_ON_LOADING = "goes on loading."
 LOADED_INSTEAD = "is loaded instead."
 
 Engines = Callable[[str], NewEngine]
-"""What makes the engines of a model."""
+"""Returns the function that creates the engines of a model."""
 
 
 class ModelChoice(SessionScreen):
-    """Another model in the same conversation, and another system prompt.
+    """Changes the model and the system prompt within the same conversation.
 
     Args:
-        model: the first one.
-        engines: makes the engines of another one; None makes none.
+        model: the first model.
+        engines: creates the engines of another model; None: models cannot be changed.
     """
 
     _store: ConversationStore | None
@@ -74,7 +74,7 @@ class ModelChoice(SessionScreen):
         self.view.show_search(self._session.looking_for)
 
     def model_taken(self, model: str, replaced: str) -> None:
-        """Another model is loaded, or the one before it again."""
+        """Report that another model is loaded, or the previous one again."""
         self._model = model
         if self.is_running:
             self.view.presenter.say(STARTING)
@@ -83,7 +83,7 @@ class ModelChoice(SessionScreen):
                 self.notify(f"{name_of(model)} is decoded with {decoder} from now on, in the place of {replaced}.")
 
     def _note_loaded(self, loaded: bool) -> None:
-        """Note of the model that it is there now, or that it could not be loaded."""
+        """Remember that the model was loaded, or that it could not be."""
         if loaded:
             self._failed.discard(self._model)
             self._used.insert(0, self._model)
@@ -91,7 +91,7 @@ class ModelChoice(SessionScreen):
             self._failed.add(self._model)
 
     def model_refused(self, model: str, why: Failed) -> None:
-        """Say why a model cannot be had; a name that was typed in the prompt is back there, to be mended."""
+        """Report why a model cannot be used; a name that was typed is put back into the prompt, to be corrected."""
         self._failed.add(model)
         if not self.is_running:
             return
@@ -101,7 +101,7 @@ class ModelChoice(SessionScreen):
         self._refuse(f"{why.message} {why.hint}{after}", self._typed, "error")
 
     def action_system(self, text: str = "") -> None:
-        """Have the model behave as a text says, from the next question on; without one, show the text to be edited."""
+        """Set the system prompt from the next question on; without a text, open an editor for it."""
         if text:
             self._session.instruct(text)
         else:

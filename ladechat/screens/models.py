@@ -1,4 +1,4 @@
-"""Which model answers: those that are on this machine, and any other by its name or its path."""
+"""The list of models: those on this machine, and any other by its name or path."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -19,10 +19,10 @@ TYPED = "from the hub, or a path"
 
 
 class ModelsScreen(PickScreen[str | None]):
-    """A list to search; what is typed can be taken as it is.
+    """A searchable list; the typed text can be chosen as it is.
 
     Args:
-        list_models: looks for models; it may take a while.
+        list_models: finds the models; it may be slow.
         current: the model that answers now.
     """
 
@@ -34,7 +34,7 @@ class ModelsScreen(PickScreen[str | None]):
         self._current = current
         self._all: Sequence[KnownModel] = ()
         self._shown: list[KnownModel] = []
-        self._shown_for: str | None = None  # the text whose finds are listed
+        self._shown_for: str | None = None  # the text whose matches are listed
         self._loaded = asyncio.Event()
         self._field.placeholder = PLACEHOLDER
 
@@ -50,7 +50,7 @@ class ModelsScreen(PickScreen[str | None]):
 
     @on(Input.Changed)
     def _show(self) -> None:
-        """List the models with all the words that were typed, and after them what was typed."""
+        """List the models that match all typed words, and after them the typed text itself."""
         if self._field.value == self._shown_for or not self._loaded.is_set():
             return
         self._shown_for = self._field.value
@@ -69,7 +69,7 @@ class ModelsScreen(PickScreen[str | None]):
 
     @on(OptionList.OptionSelected)
     def action_take(self) -> None:
-        """Use the marked one."""
+        """Use the highlighted model."""
         place = self._list.highlighted
         if place is not None and place < len(self._shown):
             self.dismiss(self._shown[place].name)

@@ -1,4 +1,4 @@
-"""What the user sets: the decoder and its numbers, how tokens are drawn, the theme; and what of it is kept."""
+"""The user's settings: the decoder and its parameters, sampling, and the theme; and how they are saved."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -22,10 +22,10 @@ NOT_KEPT = "Settings are not kept: ladechat was started with --no-save."
 
 
 class OwnSettings(SessionScreen):
-    """Sliders, commands and the form, all for the same settings.
+    """Changes the same settings by sliders, commands and the form.
 
     Args:
-        settings_file: what keeps them; None keeps none.
+        settings_file: saves the settings; None: nothing is saved.
     """
 
     def __init__(self, *args: Any, settings_file: SettingsFile | None = None, **kwargs: Any) -> None:
@@ -46,7 +46,7 @@ class OwnSettings(SessionScreen):
                 self._session.configure(msgspec.convert({slider.setting: slider.number}, Configure))
 
     def _configure(self, command: Configure) -> None:
-        """Set numbers of the decoder; one that chooses by itself gives way to its like by hand, and that is said."""
+        """Set parameters of the decoder; an automatic decoder is replaced by its manual counterpart, with a message."""
         decoders, chosen = self.view.presenter.decoders, self._session.wished.decoder
         self._session.configure(command)
         if command.decoder is not None:
@@ -58,12 +58,12 @@ class OwnSettings(SessionScreen):
     # --- the decoder --------------------------------------------------------------------------------------------------
 
     def _learn_limits(self, event: Ready) -> None:
-        """What the model can be decoded with."""
+        """Remember why the model can only be decoded one token at a time, if so."""
         self._single_token = event.single_token
 
     def action_switch_decoder(self) -> None:
-        """Back to the decoder that a slider has replaced; else plain decoding, or the one before it. From the next pass
-        on.
+        """Return to the decoder that a slider has replaced; else switch between plain decoding and the decoder before
+        it. It takes effect at the next pass.
         """
         decoders = self.view.presenter.decoders
         replaced = decoders.get(self._before_by_hand)
@@ -77,7 +77,7 @@ class OwnSettings(SessionScreen):
 
     @property
     def _plain_decoder(self) -> DecoderInfo | None:
-        """The first of the engine's decoders that takes one token a pass."""
+        """The first of the engine's decoders that generates one token per pass."""
         return next((info for info in self.view.presenter.decoders.values() if not info.tree_attention), None)
 
     def _use_decoder(self, info: DecoderInfo) -> None:
@@ -91,36 +91,36 @@ class OwnSettings(SessionScreen):
         self._session.configure(Configure(decoder=info.name))
 
     def decoder_commands(self) -> Iterable[SystemCommand]:
-        """For the command palette: every decoder."""
+        """Yield the commands of the palette for every decoder."""
         for info in self.view.presenter.decoders.values():
             yield SystemCommand(f"Decoder: {info.label}", info.help, partial(self._use_decoder, info))
 
     def action_decoder(self, name: str) -> None:
-        """The decoder of this name, or with this label, from the next pass on."""
+        """Use the decoder of this name or label from the next pass on."""
         self.action_set(f"{DECODER} {name}")
 
     def _decoder_choices(self) -> Iterable[tuple[str, str]]:
-        """What can stand behind /decoder: each name, and what the screen calls it."""
+        """Return the completions of /decoder: each name with its label."""
         return (
             (info.name, info.label if info.label != info.name else "") for info in self.view.presenter.decoders.values()
         )
 
-    # --- numbers ------------------------------------------------------------------------------------------------------
+    # --- values -------------------------------------------------------------------------------------------------------
 
     def action_set(self, text: str) -> None:
-        """Set a number of the decoder, or one for drawing tokens: its name, and the number.
+        """Set a parameter of the decoder or a sampling setting: its name, then its value.
 
         Raises:
-            Refused: it cannot be set so.
+            Refused: there is no such setting, or it cannot have this value.
         """
         name, _, value = text.strip().partition(" ")
         self._set(name, value.strip())
 
     def _set(self, name: str, value: str) -> None:
-        """Set what has this name.
+        """Set the setting of this name.
 
         Raises:
-            Refused: it cannot be set so.
+            Refused: there is no such setting, or it cannot have this value.
         """
         decoders = self.view.presenter.decoders
         if name.casefold() == DECODER:
@@ -129,7 +129,7 @@ class OwnSettings(SessionScreen):
             self._configure(change(name, value, self._session.wished, decoders))
 
     def settings(self) -> list[Adjustable]:
-        """All that can be set now, with its value."""
+        """Return all settings that can be changed now, with their values."""
         presenter, wished = self.view.presenter, self._session.wished
         now = msgspec.structs.replace(wished, parameters={**presenter.parameters, **wished.parameters})
         names = ", ".join(presenter.decoders)
@@ -137,13 +137,13 @@ class OwnSettings(SessionScreen):
         return [decoder, *adjustable(now, presenter.decoders)]
 
     def action_settings(self) -> None:
-        """Show all that can be set."""
+        """Show all settings."""
         self.app.push_screen(SettingsScreen(self.settings, self._set, self.action_save))
 
-    # --- what is kept -------------------------------------------------------------------------------------------------
+    # --- saved settings -----------------------------------------------------------------------------------------------
 
     def action_theme(self, name: str) -> None:
-        """The colour theme of this name.
+        """Use the colour theme of this name.
 
         Raises:
             Refused: there is none.
@@ -157,11 +157,11 @@ class OwnSettings(SessionScreen):
         self.app.theme = name
 
     def _theme_choices(self) -> Iterable[tuple[str, str]]:
-        """What can stand behind /theme: the names of themes."""
+        """Return the completions of /theme: the names of themes."""
         return ((name, "") for name in sorted(self.app.available_themes))
 
     def action_save(self) -> None:
-        """Keep the model, the decoder, its numbers, the system prompt and the longest answer for the next time."""
+        """Save the model, the decoder, its parameters, the system prompt and the longest answer for the next start."""
         wished = self._session.wished
         if self._settings_file is None:
             self._refuse(NOT_KEPT)
@@ -169,7 +169,7 @@ class OwnSettings(SessionScreen):
         changes = {name: getattr(wished, name) for name in ("parameters", *DRAWING)}
         conversation = self._session.conversation
         first = wished.decoder == catalog.first_decoder(conversation.model).name
-        changes[DECODER] = None if first else wished.decoder  # another model may begin with another one
+        changes[DECODER] = None if first else wished.decoder  # another model may have another default
         try:
             own = {name: getattr(conversation, name) for name in ("model", "system", "max_new_tokens")}
             self._settings_file.keep({**changes, **own})

@@ -1,4 +1,4 @@
-"""The pace of an answer: its keys, and what the status line and the footer say of it."""
+"""The pace of an answer: its keys, the status line and the footer."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,34 +12,34 @@ from ladechat.widgets.formatting import describe_waiting
 
 
 class PaceKeys(SessionScreen):
-    """Pause, single steps, and so many steps a second."""
+    """Pauses an answer, takes single steps, and sets the steps per second."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._in_footer: tuple[object, ...] = ()
 
     def action_pause(self) -> None:
-        """Hold the answer between two steps, or go on."""
+        """Pause the answer between two steps, or continue it."""
         self._session.set_pace(self._session.pace.pause(not self._session.pace.paused))
 
     def action_take_step(self) -> None:
-        """One step of a paused answer."""
+        """Take one step of a paused answer."""
         self._session.take_step()
 
     def action_slower(self) -> None:
-        """Fewer steps a second."""
+        """Take fewer steps per second."""
         self._session.set_pace(self._session.pace.faster(-1))
 
     def action_faster(self) -> None:
-        """More steps a second."""
+        """Take more steps per second."""
         self._session.set_pace(self._session.pace.faster(1))
 
     def action_slow_motion(self) -> None:
-        """Four steps a second, or as many as the engine can."""
+        """Switch between four steps per second and full speed."""
         self._session.set_pace(self._session.pace.slow_motion())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The pace has keys while an answer is under way; a stop, while there is something to stop."""
+        """Return whether an action is available: pace keys during an answer; stop if there is anything to stop."""
         if action == "stop":
             return self._session.can_stop
         if action in (binding.action for binding in PACE_KEYS):
@@ -67,7 +67,7 @@ class PaceKeys(SessionScreen):
         return bindings
 
     def _show_pace(self) -> None:
-        """What is wanted is in the status line, and the keys that act now are in the footer."""
+        """Show the requested pace in the status line, and the keys that are active now in the footer."""
         session, pace = self._session, self._session.pace
         self.view.show_pace(pace.rate, pace.paused, describe_waiting(len(session.waiting), session.continuing_later))
         keys = frozenset(self._keys_that_act())
@@ -78,5 +78,5 @@ class PaceKeys(SessionScreen):
             self.refresh_bindings()
 
     def _keys_that_act(self) -> Iterable[str]:
-        """Keys of the screen that are not typed while the prompt is empty."""
+        """Return the keys of the screen that are not typed while the prompt is empty."""
         return [EXPLAIN_KEY, *(binding.key for binding in PACE_KEYS if self._session.asking)]

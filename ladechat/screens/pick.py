@@ -1,4 +1,4 @@
-"""A list to choose from, with one field: what is typed goes into the field, and the arrow keys move in the list."""
+"""A list to choose from, with one field: typed text goes into the field, and the arrow keys move in the list."""
 
 from typing import ClassVar, TypeVar
 
@@ -18,13 +18,13 @@ from ladechat.widgets.message_line import MessageLine
 from ladechat.widgets.too_small import TooSmall
 
 LOW_ROWS = 24
-"""In a screen of fewer rows the list takes what the lines above it leave."""
+"""On a screen of fewer rows, the list takes the height that the lines above it leave."""
 
 Result = TypeVar("Result")
 
 
 class PickScreen(StyledOnce[Result], ModalScreen[Result]):
-    """What such screens have in common.
+    """The base of such screens.
 
     Args:
         heading: the first line.
@@ -58,15 +58,15 @@ class PickScreen(StyledOnce[Result], ModalScreen[Result]):
         self.set_class(event.size.height < LOW_ROWS, "-low")
 
     async def _settle(self) -> None:
-        """Bring the list up to date with what is in the field, before a key acts on it."""
+        """Bring the list up to date with the field before a key acts on it."""
 
     def _say(self, text: str) -> None:
         self._said.update(printable(text))
 
     def action_move(self, how: str) -> None:
-        """Mark another one."""
+        """Highlight another row."""
         getattr(self._list, f"action_{how}")()
 
     def action_leave(self) -> None:
-        """Back to the screen below."""
+        """Return to the screen below."""
         self.dismiss(None)

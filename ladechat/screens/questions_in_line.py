@@ -1,4 +1,4 @@
-"""Questions that were sent while an answer is being written: they are seen, and the last one can be taken back."""
+"""The queue of questions sent during an answer: they are shown, and the last one can be taken back."""
 
 from collections.abc import Iterable
 
@@ -6,17 +6,17 @@ from ladechat.screens.pace_keys import PaceKeys
 
 
 class QuestionsInLine(PaceKeys):
-    """Shows what waits, and gives it back to be edited."""
+    """Shows the queue, and returns its last question to the prompt for editing."""
 
     def action_take_back(self) -> None:
-        """The last question that waits, into the prompt."""
+        """Move the last question of the queue into the prompt."""
         if not self._prompt.is_blank:
             self.notify("Send or clear first what stands in the prompt.", severity="warning")
         elif (waiting := self._session.take_back_waiting()) is not None:
             self._offer(waiting.text, replacing=waiting.replacing)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A question can be taken back while one waits."""
+        """Return whether an action is available: a question can be taken back if the queue is not empty."""
         if action == "take_back":
             return bool(self._session.waiting)
         return super().check_action(action, parameters)

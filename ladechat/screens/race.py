@@ -33,7 +33,7 @@ from ladechat.widgets.transport import Transport
 
 USAGE_ERROR = 2
 PLAYER_ACTIONS = ("pause", "step_forward", "step_back", "clock", "restart", "faster", "slower", "to_start", "to_end")
-"""What can be done with a race that was measured."""
+"""The actions on a race that was measured."""
 PLACES = ("1st", "2nd", "3rd", "4th")
 MEASURING = "Each decoder is measured alone, one after another; then all are shown together."
 LOADING = "The same question goes to several decoders. First the model is loaded. Esc stops."
@@ -41,15 +41,15 @@ CLOCKS = {
     Clock.PASSES: ("pass by pass", "Pass by pass: what a machine with room to spare would show. C: measured time."),
     Clock.SECONDS: ("measured time", "Measured time: each pass as long as it took here. C: pass by pass."),
 }
-"""What each clock is called, and what it shows."""
+"""The name and explanation of each clock."""
 
 
 class RaceScreen(StyledOnce[None]):
-    """Measures, then plays what was measured along one of two clocks; of recordings it plays what is in them.
+    """Measures a race, then plays it on one of two clocks; a comparison of recordings is only played.
 
     Args:
-        race: not measured yet; or at its end, and then it is only shown. Or what is compared of two recordings.
-        clock: seconds that pass, for who shows it in another time than this one.
+        race: a race to be measured, or one that was, which is only played; or a comparison of two recordings.
+        clock: returns seconds; replaced where the race is shown in other than real time.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(RACE_KEYS)
@@ -59,7 +59,7 @@ class RaceScreen(StyledOnce[None]):
         self._clock = clock
         self.race = race
         self.track: Track | None = None
-        """Where in the race one is; None while it is measured."""
+        """The position in the race; None while it is measured."""
         self._question = Remarks(id="race-question")
         self._body = Lanes(id="lanes")
         self._remarks = Remarks(id="race-remarks")
@@ -92,7 +92,7 @@ class RaceScreen(StyledOnce[None]):
             self._measured = asyncio.create_task(self._measuring.run())
 
     async def on_unmount(self) -> None:
-        """However the screen is left, the race ends first: its engine, or in one that a chat has lent, its turn."""
+        """End the race, however the screen is left: its engine, or in an engine lent by a chat, its turn."""
         if self._measured is not None:
             self._measured.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -106,11 +106,11 @@ class RaceScreen(StyledOnce[None]):
 
     @property
     def _measuring(self) -> Measuring | None:
-        """What is being measured, as long as it is."""
+        """The race, while it is being measured."""
         return self.race if isinstance(self.race, Measuring) and self.race.running else None
 
     async def frame(self) -> None:
-        """Show how things stand."""
+        """Show the present state."""
         if not self.is_running:
             return
         if len(self._lanes) < len(self.race.lanes):
@@ -131,7 +131,7 @@ class RaceScreen(StyledOnce[None]):
 
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
-        """Those that race."""
+        """The decoders in the race."""
         return [info_of(name, announced(())) for name in dict.fromkeys(lane.name for lane in self.race.lanes)]
 
     @property
@@ -140,7 +140,7 @@ class RaceScreen(StyledOnce[None]):
         return palette
 
     def _show_measuring(self, measuring: Measuring) -> None:
-        """What is being done. The answers themselves wait: drawing them would slow down what is measured."""
+        """Show the progress. The answers are drawn only afterwards: drawing would slow down the measurement."""
         current = measuring.current
         self._remarks.say(*([LOADING] if current is None else []), MEASURING)
         for view, lane in zip(self._lanes, measuring.lanes, strict=True):
@@ -161,14 +161,14 @@ class RaceScreen(StyledOnce[None]):
             self._transport.facts = (f"Esc {'stops' if self._stop is None else 'leaves'}",)
 
     def _begin(self) -> None:
-        """All is measured that will be."""
+        """Show the results when the measurement has ended."""
         if isinstance(self.race, Measuring) and self.race.refused and self._alone:
             self.app.exit(USAGE_ERROR, return_code=USAGE_ERROR)
         self.track = Track(self.race.lanes)
         self._show()
 
     def _show(self) -> None:
-        """All lanes where the clock is."""
+        """Show all lanes at the time of the clock."""
         track, lanes = self.track, self.race.lanes
         if track is None:
             return
@@ -185,7 +185,7 @@ class RaceScreen(StyledOnce[None]):
             self._frames.go_on()
 
     def _place(self, number: int, done: list[int]) -> str:
-        """Whether a lane leads, or how it came in."""
+        """Return a lane's standing: whether it leads, or its place at the end."""
         track, lanes = self.track, self.race.lanes
         assert track is not None
         lane = lanes[number]
@@ -221,7 +221,7 @@ class RaceScreen(StyledOnce[None]):
 
     @property
     def _way_on(self) -> str:
-        """What can be done where not all was measured."""
+        """What the user can do if not everything was measured."""
         if isinstance(self.race, Measuring) and self.race.ended and not self._alone:
             return "Esc goes back to the chat, where F5 starts the engine again."
         return "Esc leaves."
@@ -229,12 +229,12 @@ class RaceScreen(StyledOnce[None]):
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While decoders are measured nothing can be played yet."""
+        """Return whether an action is available: during the measurement nothing can be played."""
         return action not in PLAYER_ACTIONS or bool(self.track is not None and self.race.lanes)
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        """Space goes on where it pauses nothing, and at the end begins again."""
+        """Labels Space by what it does: it pauses, continues, or starts again at the end."""
         bindings = super().active_bindings
         if self.track is None:
             relabel(bindings, "leave", "Stop")
@@ -245,27 +245,27 @@ class RaceScreen(StyledOnce[None]):
 
     @property
     def _alone(self) -> bool:
-        """Is there no chat behind it?"""
+        """Whether no chat is below this screen."""
         return len(self.app.screen_stack) == 1
 
     def action_stop(self) -> None:
-        """Stop measuring, and show what there is; after that, leave."""
+        """Stop the measurement, and show its results; after that, leave."""
         if self._measuring is not None and self._stop is None:
             self._stop = asyncio.create_task(self._measuring.stop())
         else:
             self.action_leave()
 
     def action_leave(self) -> None:
-        """Back to the chat, or out."""
+        """Return to the chat, or exit."""
         if self._alone:
             self.app.exit(0)
         else:
             self.dismiss()
 
     def action_pause(self) -> None:
-        """Pause, or go on; at the end, from the start."""
+        """Pause or continue; at the end, play from the start."""
         if self.track is not None:
-            self.track.advance(self._clock())  # time goes on from now, not from where it stopped
+            self.track.advance(self._clock())  # time continues from now, not from the pause
             if self.track.at_end:
                 self.track.restart()
             else:
@@ -273,50 +273,50 @@ class RaceScreen(StyledOnce[None]):
             self._show()
 
     def action_step_forward(self) -> None:
-        """One step on."""
+        """Move one step forward."""
         if self.track is not None:
             self.track.step_forward()
             self._show()
 
     def action_step_back(self) -> None:
-        """One step back."""
+        """Move one step back."""
         if self.track is not None:
             self.track.step_back()
             self._show()
 
     def action_to_start(self) -> None:
-        """To the start."""
+        """Move to the start."""
         self._seek(0.0)
 
     def action_to_end(self) -> None:
-        """To the end, with the seal."""
+        """Move to the end, with the exactness check."""
         if self.track is not None:
             self._seek(self.track.end)
 
     def action_restart(self) -> None:
-        """From the start again."""
+        """Play from the start."""
         if self.track is not None:
             self.track.advance(self._clock())
             self.track.restart()
             self._show()
 
     def action_clock(self) -> None:
-        """The other clock."""
+        """Switch to the other clock."""
         if self.track is not None:
             self.track.change_clock()
             self._show()
 
     def action_faster(self) -> None:
-        """Faster."""
+        """Increase the speed."""
         self._change_speed(1)
 
     def action_slower(self) -> None:
-        """Slower."""
+        """Decrease the speed."""
         self._change_speed(-1)
 
     @on(LaneHead.Sought)
     def _sought(self, event: LaneHead.Sought) -> None:
-        """Go where this lane has come so far along its bar."""
+        """Move to the time at which this lane has reached the clicked place on its bar."""
         if self.track is None:
             return
         number = self._lanes.index(event.lane)
@@ -327,7 +327,7 @@ class RaceScreen(StyledOnce[None]):
 
     @on(SeekBar.Sought)
     def _bar_sought(self, event: SeekBar.Sought) -> None:
-        """Go where the mouse points on the bar of the clock."""
+        """Move to the clicked place on the bar of the clock."""
         if self.track is not None:
             self._seek(event.fraction * self.track.end)
 
@@ -342,12 +342,12 @@ class RaceScreen(StyledOnce[None]):
             self._show()
 
     def action_interrupt(self) -> None:
-        """Copy the selection; without one leave."""
+        """Copy the selection; without one, leave."""
         if not copied_selection(self):
             self.action_leave()
 
     def commands(self) -> Iterable[SystemCommand]:
-        """For the command palette: the actions of all keys."""
+        """Yield the commands of the palette: the actions of all keys."""
         yield from commands(self.app, self, RACE_KEYS)
 
 
@@ -356,7 +356,7 @@ def _tokens(lane: Lane, steps: int) -> int:
 
 
 def _standing(lane: Lane, steps: int, place: str, fraction: float, clock: Clock | None = None) -> Standing:
-    """The figures of a lane behind that many steps: by a clock only those that it goes by, else one seems wrong."""
+    """Return a lane's figures after `steps` steps: those of one clock, as the other's would seem wrong on it."""
     if not steps:
         return Standing(place, fraction=fraction)
     tokens = _tokens(lane, steps)

@@ -1,4 +1,4 @@
-"""Reads a recording on while it is on the screen."""
+"""Reads the rest of a recording while it is shown."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,15 +6,15 @@ from collections.abc import Callable
 from ladechat.session.replay import Recording
 
 LINES_AT_ONCE = 64
-"""So many lines are read between two looks at keys and frames: a millisecond's work."""
+"""The number of lines read between two frames: about a millisecond of work."""
 
 
 async def read_on(recording: Recording, part_read: Callable[[], None]) -> None:
     """Read the rest, a little at a time; another thread waits for the disk.
 
     Args:
-        recording: not complete.
-        part_read: told whenever there is more of it, and at the end.
+        recording: a recording that was not read completely.
+        part_read: called after each part, and at the end.
     """
     while not recording.complete:
         try:

@@ -1,4 +1,4 @@
-"""What is kept of a session for later and for others: copy code of it, record it, see it again, export it."""
+"""Copying code, and recordings of a session: making, replaying and exporting them."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ UNPAIRED = "A quotation mark has no partner; put a name with spaces or an apostr
 
 
 class _Copies(Protocol):
-    """An app that says what it has copied."""
+    """An app that reports what it has copied."""
 
     def copy_to_clipboard(self, text: str, said: str) -> None: ...
 
@@ -42,7 +42,7 @@ class Recordings(SessionScreen):
         self._exporting: asyncio.Task[None] | None = None
 
     async def on_unmount(self) -> None:
-        """No export goes on without the app."""
+        """Cancel an export when the app ends."""
         if self._exporting is not None:
             self._exporting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -51,7 +51,7 @@ class Recordings(SessionScreen):
     # --- copies -------------------------------------------------------------------------------------------------------
 
     def action_copy_code(self, number: str = "") -> None:
-        """Copy a block of code of the last answer that has one: the last, or the one of this number, from 1."""
+        """Copy a block of code from the last answer that has any: the last block, or the one of this number, from 1."""
         found = (listings_of(answer) for answer in self.view.transcript.answers())
         listings = next(filter(None, found), [])
         places = [str(place) for place in range(1, len(listings) + 1)]
@@ -69,7 +69,7 @@ class Recordings(SessionScreen):
     # --- recording ----------------------------------------------------------------------------------------------------
 
     def action_record(self) -> None:
-        """Begin or end a recording."""
+        """Start or end a recording."""
         recorder = self._session.recorder
         if recorder.path is not None:
             if recorded := self._session.stop_recording():
@@ -87,7 +87,7 @@ class Recordings(SessionScreen):
         self._show_recording()
 
     def recording_failed(self, error: OSError) -> None:
-        """Say that the recording has ended early."""
+        """Report that the recording has ended early."""
         if self.is_running:
             left = self._session.recorder.left
             why = f"The recording has ended: {error.strerror or error}."
@@ -100,9 +100,9 @@ class Recordings(SessionScreen):
     # --- replay -------------------------------------------------------------------------------------------------------
 
     def action_replay(self, file: str = "") -> None:
-        """Show a recording; without a name, the one that has just been made, or else the latest.
+        """Replay a recording; without a name, the one just made, or else the latest.
 
-        The chat behind it stays as it is.
+        The chat below stays as it is.
         """
         if not file and self._session.recorder.path is not None:
             self._refuse("The recording is under way: F7 ends it, and then /replay shows it.")
@@ -116,7 +116,7 @@ class Recordings(SessionScreen):
             self._refuse(why_unread(recordings_folder()) or nothing)
 
     async def _replay(self, path: Path, command: str, which: str = "") -> None:
-        """Show a recording, and say which. Its beginning is read beside the screen: the disk may be slow."""
+        """Replay a recording, with a message that names it. It is opened in a thread: the disk may be slow."""
         try:
             recording = await asyncio.to_thread(Recording, path, IDLE_SECONDS)
         except UnreadableRecording as error:
@@ -131,11 +131,11 @@ class Recordings(SessionScreen):
     # --- export -------------------------------------------------------------------------------------------------------
 
     def action_export(self, argument: str = "") -> None:
-        """Make a file of the conversation for people without ladechat.
+        """Export the conversation for people without ladechat.
 
         Args:
-            argument: the file and options, as `ladechat export` takes them behind the recording; without a file, it is
-                a page in the current folder.
+            argument: the file and options, as `ladechat export` takes them after the recording; without a file, a page
+                in the current folder is written.
         """
         events = self._session.recorder.conversation()
         try:

@@ -40,23 +40,23 @@ from ladechat.widgets.transport import Transport
 
 QUESTION_CELLS = 60
 PLAYER_ACTIONS = tuple(key.action for key in REPLAY_KEYS if not key.priority and "." not in key.action)
-"""What the keys of the replay alone do: letters, and keys that move the cursor of a text."""
+"""The actions of the replay's own keys: letters, and keys that move the cursor of a text field."""
 WHOLE_FOOTER_CELLS = 88
 BROKEN_OFF = "the recording ends in the middle of this answer"
 BEGINNING = "the beginning of the recording"
 TAKES_AWAY = (ConversationCleared, ConversationOpened, ExchangeRemoved)
-"""What takes messages from the screen: no bookmark from before brings them back."""
+"""The events that remove messages from the screen: bookmarks from before them do not restore these messages."""
 
 
 class ReplayScreen(StyledOnce[None]):
     """A recorded session, at its own pace or step by step.
 
-    What has not been read of it is read once the first frame is there. Whatever leads to a place that is not read yet
-    waits until it is; another key takes its place.
+    The rest of the recording is read after the first frame. A jump to a place that has not been read waits for it,
+    unless another key replaces the jump.
 
     Args:
-        recording: what is shown. It is closed with the screen.
-        clock: seconds that pass, for who shows it in another time than this one.
+        recording: the recording. It is closed with the screen.
+        clock: returns seconds; replaced where the recording is shown in other than real time.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(REPLAY_KEYS)
@@ -79,7 +79,7 @@ class ReplayScreen(StyledOnce[None]):
 
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
-        """Those that the recording has."""
+        """The decoders in the recording."""
         return self.view.presenter.decoders.values()
 
     def compose(self) -> ComposeResult:
@@ -92,7 +92,7 @@ class ReplayScreen(StyledOnce[None]):
         self.view.presenter.begin(self.recording.header.settings, BEGINNING)
         self._transport.focus()
         self.view.show_recording(False)
-        self.query_one("#sliders").disabled = True  # they show what was, and move nothing
+        self.query_one("#sliders").disabled = True  # they show the recorded settings and change nothing
         self._show_notices()
         self._frames.due()
         self.call_after_refresh(self._after_first_frame)
@@ -103,7 +103,7 @@ class ReplayScreen(StyledOnce[None]):
             self._reading = self.run_worker(read_on(self.recording, self._part_read))
 
     def on_unmount(self) -> None:
-        """What is not read yet is not read any more."""
+        """Stop reading."""
         if self._reading is not None:
             self._reading.cancel()
         self.recording.close()
@@ -117,7 +117,7 @@ class ReplayScreen(StyledOnce[None]):
         self._frames.due()  # the bar shows how much has been read
 
     def _when_read(self, action: Callable[[], None]) -> None:
-        """Go to a place of the recording: now, or as soon as it has been read."""
+        """Run an action that moves to a place of the recording: now, or as soon as the place has been read."""
         self._wanted = None
         try:
             action()
@@ -126,7 +126,7 @@ class ReplayScreen(StyledOnce[None]):
         self._show_place()
 
     def _show_notices(self) -> None:
-        """What is wrong with the file, as far as it is known and not shown."""
+        """Show the notices about the file that are new."""
         for notice in self.recording.notices[self._notices_shown :]:
             self.notify(notice, severity="warning", timeout=10)
         self._notices_shown = len(self.recording.notices)
@@ -134,13 +134,13 @@ class ReplayScreen(StyledOnce[None]):
     # --- showing ------------------------------------------------------------------------------------------------------
 
     def show_due(self) -> None:
-        """Show what is due by the clock, and go on with it while time goes on."""
+        """Show the events that are due by the clock, and schedule the next while playing."""
         if self.is_running:
             first = self.player.position
             self._show(self.player.due(self._clock()), first)
 
     def _show(self, events: Sequence[Event], first: int) -> None:
-        """Show the events from number `first` on, with a bookmark before each turn that starts, none in an answer."""
+        """Show the events from number `first` on, with a bookmark before each new turn, none within an answer."""
         begin = 0
         for place, event in enumerate(events):
             if isinstance(event, TurnStarted) and not event.goes_on:
@@ -151,7 +151,7 @@ class ReplayScreen(StyledOnce[None]):
         self._show_place()
 
     def go(self, position: int) -> None:
-        """Show the state in which `position` events have been shown, and stay there."""
+        """Show the state after `position` events, and pause there."""
         self.player.playing = False
         self._wanted = None
         self.clear_selection()
@@ -162,7 +162,7 @@ class ReplayScreen(StyledOnce[None]):
         self._show(self.recording.events[before : self.player.position], before)
 
     def _rewind(self, before: int) -> int:
-        """From position `before`, go back to the start of the turn that is to be shown, or of everything.
+        """Go back from position `before` to the start of the turn to be shown, or of the recording.
 
         Returns:
             The position reached, at or before the player's.
@@ -199,22 +199,22 @@ class ReplayScreen(StyledOnce[None]):
             self._frames.go_on()
 
     def on_descendant_focus(self) -> None:
-        """The line to search in takes the keys."""
+        """Show that the search field has the keys."""
         self.view.show_searching(self._search.has_focus)
 
     def on_descendant_blur(self) -> None:
-        """It may have given them back."""
+        """Update the status line, as the search field may have lost the focus."""
         self.view.show_searching(self._search.has_focus)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def on_resize(self) -> None:
-        """The footer may have another width."""
+        """Update the footer for the new width."""
         self.refresh_bindings()
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        """What can be left out of a narrow footer makes room for the key that leads out."""
+        """Hides the search in a narrow footer, to make room for the key that leaves."""
         bindings = super().active_bindings
         relabel_pause(bindings, self.player.playing, self.player.at_end)
         if self.size.width < WHOLE_FOOTER_CELLS:
@@ -222,9 +222,9 @@ class ReplayScreen(StyledOnce[None]):
         return bindings
 
     def action_pause(self) -> None:
-        """Pause, or go on; at the end, from the beginning."""
+        """Pause or continue; at the end, play from the beginning."""
         self._wanted = None
-        self.show_due()  # time goes on from now, not from where it stopped
+        self.show_due()  # time continues from now, not from the pause
         playing = not self.player.playing
         if playing and self.player.at_end:
             self.go(0)
@@ -234,37 +234,37 @@ class ReplayScreen(StyledOnce[None]):
         self._show_place()
 
     def action_step_forward(self) -> None:
-        """One step on."""
+        """Move one step forward."""
         self._when_read(lambda: self.go(self.player.step_forward()))
 
     def action_step_back(self) -> None:
-        """One step back."""
+        """Move one step back."""
         self.go(self.player.step_back())
 
     def action_next_turn(self) -> None:
-        """To the next question."""
+        """Move to the next question."""
         self._when_read(lambda: self._jump(self.player.next_turn()))
 
     def action_previous_turn(self) -> None:
-        """To the question before."""
+        """Move to the previous question."""
         self._jump(self.player.previous_turn())
 
     def action_to_start(self) -> None:
-        """To the beginning."""
+        """Move to the beginning."""
         self._jump(0)
 
     def action_to_end(self) -> None:
-        """To the end of the recording."""
+        """Move to the end of the recording."""
         self._when_read(lambda: self._jump(self.player.end()))
 
     @on(SeekBar.Sought)
     def _sought(self, event: SeekBar.Sought) -> None:
-        """To where the mouse points on the bar."""
+        """Move to the clicked place on the bar."""
         self._when_read(lambda: self._jump(self.player.place_at(event.fraction)))
 
     @on(StepPointedAt)
     def _step_pointed_at(self, event: StepPointedAt) -> None:
-        """A click on a token, or on a bar, goes to its step."""
+        """Move to the step of the clicked token or bar."""
         position = None if event.turn is None else self.player.behind(event.turn, event.step)
         if position is None:
             self.notify(NEVER_KNOWN)
@@ -272,29 +272,29 @@ class ReplayScreen(StyledOnce[None]):
             self.go(position)
 
     def _jump(self, position: int) -> None:
-        """Go somewhere else, and go on from there if it was going on."""
+        """Move to a position, and keep playing if it was playing."""
         playing = self.player.playing
         self.go(position)
         self.player.playing = playing and not self.player.at_end
         self._show_place()
 
     def action_faster(self) -> None:
-        """Faster."""
+        """Increase the speed."""
         self.player.change_speed(1)
         self._show_place()
 
     def action_slower(self) -> None:
-        """Slower."""
+        """Decrease the speed."""
         self.player.change_speed(-1)
         self._show_place()
 
     def action_search(self) -> None:
-        """Ask what to search for."""
+        """Open the search field."""
         self._search.open()
 
     @on(Input.Submitted, "#find")
     def _go_to_next_place(self, event: Input.Submitted) -> None:
-        """Where the text is written next, after what is shown."""
+        """Move to the next occurrence of the text after what is shown."""
         self._when_read(lambda: self._go_to(event.value))
 
     def _go_to(self, text: str) -> None:
@@ -306,7 +306,7 @@ class ReplayScreen(StyledOnce[None]):
             self.notify("That is in no question and no answer of this recording.", severity="warning")
 
     def _select(self, text: str) -> None:
-        """Have it seen where a text is written; Ctrl+C copies it."""
+        """Select an occurrence of a text, so that it is seen and Ctrl+C copies it."""
         transcript = self.view.transcript
         transcript.anchor()
         place = transcript.found(text)
@@ -319,17 +319,17 @@ class ReplayScreen(StyledOnce[None]):
 
     @property
     def _alone(self) -> bool:
-        """Is there no chat behind it?"""
+        """Whether no chat is below this screen."""
         return self.app.screen_stack[0] is self
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Where there is no chat, nothing leads back to it. While a text is typed, its letters are no keys."""
+        """Return whether an action is available: not the return to a missing chat, nor letters during typing."""
         if self._search.has_focus and action in PLAYER_ACTIONS:
             return False
         return action != "back" or not self._alone
 
     def action_leave(self) -> None:
-        """Back to the chat, or out."""
+        """Return to the chat, or exit."""
         if self._alone:
             self.app.exit(0)
         else:
@@ -338,12 +338,12 @@ class ReplayScreen(StyledOnce[None]):
     action_back = action_leave
 
     def action_interrupt(self) -> None:
-        """Copy the selection; without one leave."""
+        """Copy the selection; without one, leave."""
         if not copied_selection(self):
             self.action_leave()
 
     def commands(self) -> Iterable[SystemCommand]:
-        """For the command palette: the actions of all keys, and every question of the recording, to jump to."""
+        """Yield the commands of the palette: the actions of all keys, and a jump to every question of the recording."""
         yield from commands(self.app, self, REPLAY_KEYS)
         for turn in self.recording.turns:
             question = shorten(" ".join(turn.question.split()), QUESTION_CELLS)
@@ -352,7 +352,7 @@ class ReplayScreen(StyledOnce[None]):
 
 
 def _clock(seconds: float) -> str:
-    """Minutes and seconds, as 4:05; with hours where there are any."""
+    """Format seconds as minutes and seconds, as in 4:05; with hours if there are any."""
     minutes, second = divmod(int(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

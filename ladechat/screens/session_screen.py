@@ -1,4 +1,4 @@
-"""What the parts of the chat have in common: a session with an engine, a conversation that is shown, a prompt."""
+"""The base of the parts of the chat: a session with an engine, the view of its conversation, and a prompt."""
 
 from collections.abc import Iterable
 
@@ -22,14 +22,14 @@ STOP_FIRST = "Stop the answer first (Esc)."
 START_AGAIN = "F5 starts it again"
 OTHER_MODEL = "/model NAME takes another model"
 OF_THE_MODEL = ("model_not_found", "no_safetensors", "unsupported_architecture")
-"""Codes of failures that another start would meet again."""
+"""The codes of failures that would occur again after a restart."""
 
 
 class SessionScreen(StyledOnce[None]):
-    """A screen of one session. Each of its subclasses adds the actions of one subject.
+    """A screen of one session. Each subclass adds the actions of one subject.
 
     Args:
-        session: the engine's.
+        session: the session with the engine.
         welcome: the first notice.
     """
 
@@ -38,7 +38,7 @@ class SessionScreen(StyledOnce[None]):
         self._session = session
         self._way_on = START_AGAIN
         self._command = ""
-        """What was typed behind the slash, while that command is run; "" for what keys and lists do."""
+        """The text after the slash while that command runs; "" for actions of keys and lists."""
         self._prompt = Prompt(id="prompt")
         self._waiting = WaitingQuestions()
         self._prompt_size = PromptSize()
@@ -51,40 +51,41 @@ class SessionScreen(StyledOnce[None]):
 
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
-        """Those that the engine has announced."""
+        """The decoders that the engine has announced."""
         return self.view.presenter.decoders.values()
 
     def _show_ended(self, why: Failed) -> None:
-        """Say what can be done about an engine that has ended."""
+        """Show what can be done about an engine that has ended."""
         loading = self._session.state in (State.STARTING, State.LOADING, State.DOWNLOADING)
         both = f"{START_AGAIN}, {OTHER_MODEL}" if loading else START_AGAIN
         self._way_on = OTHER_MODEL if why.code in OF_THE_MODEL else both
         self.view.presenter.say(f"{ENDED} · {self._way_on}")
 
     def _refuse(self, why: str, command: str | None = None, severity: SeverityLevel = "warning") -> None:
-        """Say why something is not done. What was typed for it is in the prompt again, to be corrected or sent later.
+        """Report why an action is refused. The command typed for it is put back into the prompt, to be corrected or
+        sent later.
 
         Args:
             why: a sentence, with what to do.
-            command: what was typed behind the slash, where it is refused after a while; by default what is run now.
-            severity: of the notice.
+            command: the text after the slash, if it is refused later; by default that of the running command.
+            severity: the severity of the message.
         """
         if typed := self._command if command is None else command:
             self._prompt.offer_command(f"/{typed}")
         self.notify(why, severity=severity)
 
     def _refuse_without_engine(self) -> None:
-        """Say why nothing is asked now."""
+        """Report that the engine has ended, so that no question is sent."""
         self._refuse(f"The engine has ended. {self._way_on}.")
 
     def _offer(self, question: str, *, replacing: bool = False) -> None:
-        """Put a question into the prompt, unless something is typed there: another one, or in the place of the last."""
+        """Put a question into the prompt if it is empty: as a new question, or in place of the last one."""
         if self._prompt.is_blank:
             self._prompt.offer(question)
             self._editing.display = replacing
 
     def _leave_editing(self) -> None:
-        """Edit the last question no longer: it stays as it was, and the prompt is empty again."""
+        """Cancel editing the last question: it stays as it was, and the prompt is cleared."""
         if self._editing.display:
             self._editing.display = False
             self._prompt.clear()

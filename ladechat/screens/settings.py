@@ -1,4 +1,4 @@
-"""All that can be set, with its value, what it is and what it may be; type another value and press Enter."""
+"""The form of all settings, with value, explanation and range; type another value and press Enter."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,12 +21,12 @@ OTHER = {"on": "off", "off": "on"}
 
 
 class SettingsScreen(PickScreen[None]):
-    """Changes act at once, as those of the sliders.
+    """Changes take effect at once, as those of the sliders.
 
     Args:
-        read: what can be set now.
-        change: sets what has a name to a value; it raises `Refused` if that cannot be.
-        save: keeps the settings for the next time.
+        read: returns the settings that can be changed now.
+        change: sets the setting of a name to a value; it raises `Refused` if it cannot.
+        save: saves the settings for the next start.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(SETTINGS_KEYS)
@@ -37,7 +37,7 @@ class SettingsScreen(PickScreen[None]):
         super().__init__("Settings")
         self._read, self._change, self._save = read, change, save
         self._rows: list[Adjustable] = []
-        self._explained: int | None = None  # the place of the setting that the field is for
+        self._explained: int | None = None  # the index of the setting that the field is for
         self._listed = asyncio.Event()
 
     async def on_mount(self) -> None:
@@ -50,7 +50,7 @@ class SettingsScreen(PickScreen[None]):
 
     @on(ScreenResume)
     def _show_anew(self) -> None:
-        """Another screen, as the list of models, may have set something."""
+        """Update the list, as another screen, such as the list of models, may have changed a setting."""
         if self._rows:
             self._show(self._list.highlighted or 0)
 
@@ -65,13 +65,13 @@ class SettingsScreen(PickScreen[None]):
         return self._rows[self._list.highlighted or 0]
 
     def action_move(self, how: str) -> None:
-        """Mark another one; what is typed next is for that."""
+        """Highlight another setting; the text typed next is for that."""
         super().action_move(how)
         self._explain()
 
     @on(OptionList.OptionHighlighted)
     def _explain(self) -> None:
-        """Show what the marked setting is and what it may be above the list, where there is room for all of it."""
+        """Show the highlighted setting's explanation and range above the list, where there is room for them."""
         if self._list.highlighted == self._explained:
             return
         typed_for_another = self._explained is not None
@@ -83,7 +83,7 @@ class SettingsScreen(PickScreen[None]):
 
     @on(OptionList.OptionSelected)
     def action_take(self) -> None:
-        """Set the marked one to what was typed; without that, a switch to the other side."""
+        """Set the highlighted setting to the typed value; without one, toggle a switch."""
         marked, value = self._marked, self._field.value.strip()
         if not value and marked.value in SWITCH:
             value = OTHER[marked.value]
@@ -98,7 +98,7 @@ class SettingsScreen(PickScreen[None]):
             self._explain()
 
     def action_save(self) -> None:
-        """Begin with these settings the next time."""
+        """Save these settings for the next start."""
         self._save()
 
 

@@ -1,4 +1,4 @@
-"""Commands that are typed into the prompt: the one that was meant, run; or a word on what is."""
+"""Commands that are typed into the prompt: they are run, or a message shows the valid ones."""
 
 from textual import on
 
@@ -12,11 +12,11 @@ AS_TEXT = "With a space before the slash it is sent to the model."
 
 
 class SlashCommands(OwnSettings):
-    """Runs what begins with a slash."""
+    """Runs input that starts with a slash."""
 
     @on(Prompt.Commanded)
     async def _run_command(self, event: Prompt.Commanded) -> None:
-        """Run a command. Whatever refuses it, at once or later, leaves it in the prompt (`_refuse`)."""
+        """Run a command. If it is refused, at once or later, `_refuse` puts it back into the prompt."""
         self._command = event.text
         try:
             await self._run_typed()

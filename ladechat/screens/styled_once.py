@@ -1,4 +1,4 @@
-"""Screens that are shown with the styles that they were composed with."""
+"""Screens that are first shown with the styles they were composed with."""
 
 from typing import Generic
 
@@ -10,13 +10,13 @@ from textual.widget import Widget
 class StyledOnce(Screen[ScreenResultType], Generic[ScreenResultType]):
     """A screen that does not style its widgets a second time when it is first shown.
 
-    Each widget gets its styles when it is composed, a moment before. To give them all the same styles once more, as
-    Textual does, takes a quarter of the time until the first frame.
+    Each widget gets its styles when it is composed, a moment before. Textual computes the same styles again when the
+    screen is shown, which takes a quarter of the time until the first frame.
     """
 
     first_focus: Widget | None = None
-    """What will have the keyboard when the screen is there. Keys that are typed before wait in it."""
+    """The widget that will have the focus when the screen is shown. Keys that are typed before wait in it."""
 
     def on_screen_resume(self, event: ScreenResume) -> None:
-        """Ask for styles only where the screen has been shown before, and other things have happened since."""
+        """Refresh the styles only if the screen was shown before, and other screens since."""
         event.refresh_styles = self.stack_updates > 0

@@ -1,4 +1,4 @@
-"""The system prompt, to be read and changed."""
+"""The editor of the system prompt."""
 
 from typing import ClassVar
 
@@ -17,10 +17,10 @@ from ladechat.widgets.typed import TypedText
 
 
 class SystemPromptScreen(StyledOnce[str | None], ModalScreen[str | None]):
-    """An editor. Enter breaks the line, Ctrl+S takes the text, Esc leaves all as it was.
+    """An editor. Enter starts a new line, Ctrl+S takes the text, Esc cancels.
 
     Args:
-        text: the system prompt as it is.
+        text: the present system prompt.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(SYSTEM_KEYS)
@@ -43,9 +43,9 @@ class SystemPromptScreen(StyledOnce[str | None], ModalScreen[str | None]):
         self._area.focus()
 
     def action_take(self) -> None:
-        """Take the text."""
+        """Use the typed text."""
         self.dismiss(self._area.text.strip())
 
     def action_leave(self) -> None:
-        """Leave the system prompt as it was."""
+        """Cancel; the system prompt stays as it was."""
         self.dismiss(None)

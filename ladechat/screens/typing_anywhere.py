@@ -1,4 +1,4 @@
-"""Typing, wherever the focus is: it goes to the prompt."""
+"""Typed text goes to the prompt, wherever the focus is."""
 
 from textual import events
 
@@ -6,12 +6,12 @@ from ladechat.screens.session_screen import SessionScreen
 
 
 class TypingAnywhere(SessionScreen):
-    """Characters that nothing else takes go to the prompt, and the focus with them."""
+    """Sends characters that no widget uses to the prompt, and moves the focus there."""
 
     def on_key(self, event: events.Key) -> None:
-        """Type what the widget with the focus has left, unless it is a key of the screen now.
+        """Type a key that the focused widget does not use, unless it is a key of the screen now.
 
-        A key that was on its way when the prompt got the focus goes there too: Enter overtakes no letter.
+        A key pressed before the prompt got the focus goes there too, so that Enter does not overtake a letter.
         """
         prompt = self._prompt
         typed = event.is_printable and not prompt.passes_on(event.key)
@@ -23,7 +23,7 @@ class TypingAnywhere(SessionScreen):
             prompt.post_message(passed_on)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Insert what was pasted elsewhere: the prompt lets nothing go that it has inserted."""
+        """Insert text that was pasted elsewhere; the prompt stops the events of text pasted into it."""
         event.stop()
         self.set_focus(self._prompt)
         self._prompt.post_message(events.Paste(event.text))

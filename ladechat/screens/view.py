@@ -1,4 +1,4 @@
-"""What a chat and its replay are composed of: conversation, panels, status line, and the presenter that draws them."""
+"""The widgets of the chat and its replay: conversation, panels, status line, and the presenter that draws them."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -36,15 +36,15 @@ IN_PALETTE_ALREADY = ("quit", "interrupt")
 
 
 def welcome(model: str) -> str:
-    """The first notice of a conversation: how to begin with the bundled model."""
+    """Return the first notice of a conversation: how to begin with the bundled model; "" for other models."""
     return WELCOME if model == BUNDLED else ""
 
 
 class ConversationView(Vertical):
-    """A conversation at the left, at the right how its answers come about, and below what controls them.
+    """A conversation on the left, the panels about its decoding on the right, and controls below.
 
     Args:
-        controls: what stands below the conversation.
+        controls: the widget below the conversation.
         welcome: the first notice.
     """
 
@@ -85,7 +85,7 @@ class ConversationView(Vertical):
         self.side.palette = self.transcript.palette = palette
 
     def show_copy(self, why: str) -> None:
-        """Show that the conversation is a copy, and why; with "" hide that."""
+        """Show that the conversation is a copy, and why; hide that if `why` is ""."""
         self._copy.display = bool(why)
         self._copy.tooltip = COPY_HELP.format(why=why)
 
@@ -94,23 +94,23 @@ class ConversationView(Vertical):
         self._recording.display = running
 
     def show_export(self, doing: str) -> None:
-        """Show how far an export is; nothing where none is under way."""
+        """Show the progress of an export; nothing if none is running."""
         self._exporting.display = bool(doing)
         self._exporting.update(printable(doing))
 
     def show_pace(self, steps_per_second: float | None, paused: bool, waiting: str = "") -> None:
-        """Show at what pace steps are wanted, and what waits."""
+        """Show the requested pace, and the queue of questions."""
         status, rate = self._status, steps_per_second
         status.rate = "" if rate is None else f"{rate:g} {plural(rate, 'pass')}/s"
         status.paused, status.waiting = paused, waiting
         self.side.show_pace(slowed=rate is not None)
 
     def show_search(self, model: str) -> None:
-        """Show which model is being looked for; "" where none is."""
+        """Show which model is being looked for; "" if none is."""
         self._status.looking_for = model
 
     def show_searching(self, searching: bool) -> None:
-        """Whether the status line says that a text is being searched for, instead of which keys act in a pause."""
+        """Set whether the status line shows the text search, instead of the keys for a pause."""
         self._status.mode = SEARCHING if searching else ""
 
     def toggle_panels(self) -> None:
@@ -119,7 +119,7 @@ class ConversationView(Vertical):
 
 
 def copied_selection(screen: Screen[None]) -> bool:
-    """Copy what is selected on a screen, and select nothing any more; False if nothing was."""
+    """Copy the selection of a screen and clear it; return False if nothing was selected."""
     selected = screen.get_selected_text()
     if selected:
         screen.app.copy_to_clipboard(selected)
@@ -128,7 +128,7 @@ def copied_selection(screen: Screen[None]) -> bool:
 
 
 def commands(app: App[int], screen: Screen[None], keys: Iterable[Binding]) -> Iterable[SystemCommand]:
-    """The action of every key that does something now, by name, for the command palette."""
+    """Yield the action of every active key by name, for the command palette."""
     for binding in keys:
         if binding.id not in IN_PALETTE_ALREADY and screen.check_action(binding.action, ()):
             action = partial(app.run_action, binding.action, screen)

@@ -1,25 +1,25 @@
-"""Files that grow line by line, as a conversation and a recording do: each line goes to the system whole."""
+"""Append-only files of lines, such as conversations and recordings: each line is written as a whole."""
 
 import os
 import threading
 from pathlib import Path
 
 PRIVATE = 0o600
-"""Its user alone may read and write such a file."""
+"""Only the owner may read and write such a file."""
 
 
 def create(path: Path) -> int:
-    """Create a file that is appended to and can be read back; return its descriptor.
+    """Create a file that can be appended to and read back; return its descriptor.
 
     Raises:
-        FileExistsError: there is one already.
+        FileExistsError: the file exists already.
         OSError: it cannot be created.
     """
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE)
 
 
 def is_there(descriptor: int, path: Path) -> bool:
-    """Return whether an open file still has its name: one that was removed takes lines that nobody will find."""
+    """Return whether an open file still has its name: lines appended to a removed file are lost."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except OSError:
@@ -27,7 +27,7 @@ def is_there(descriptor: int, path: Path) -> bool:
 
 
 def append_line(descriptor: int, line: bytes) -> None:
-    """Write a line at the end of a file that can be read back; a last line without an end is ended first.
+    """Append a line to a file that can be read back; an incomplete last line is ended first.
 
     Raises:
         OSError: it cannot be written.
@@ -38,7 +38,7 @@ def append_line(descriptor: int, line: bytes) -> None:
 
 
 def write_whole(descriptor: int, content: bytes) -> None:
-    """Write all of this, however little of it the system takes at a time.
+    """Write all of `content`, also where the system writes only a part of it per call.
 
     Raises:
         OSError: it cannot be written.
@@ -48,7 +48,7 @@ def write_whole(descriptor: int, content: bytes) -> None:
 
 
 def sync_in_background(descriptor: int) -> None:
-    """Flush to the disk in a thread: the screen does not wait for it."""
+    """Flush a file to the disk in a thread, so that the UI does not wait for it."""
     threading.Thread(target=_sync, args=(os.dup(descriptor),), name="fsync").start()
 
 
@@ -56,6 +56,6 @@ def _sync(descriptor: int) -> None:
     try:
         os.fsync(descriptor)
     except OSError:
-        pass  # a pipe, or a disk that is gone: the next line that is written says so
+        pass  # a pipe, or a disk that is gone: writing the next line reports it
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""What a user types to change a setting, as the command that changes it."""
+"""Parses what a user types to change a setting into the command that changes it."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -14,18 +14,18 @@ SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "
 
 
 class Refused(Exception):
-    """Why a setting is not changed, and what to do, in a sentence."""
+    """The reason why a setting is not changed, and what to do, in a sentence."""
 
 
 class Adjustable(NamedTuple):
-    """Something that can be set now.
+    """A setting that can be changed now.
 
     Attributes:
-        name: what it is set by, as in /set W 15.
-        long_name: what it is set by too, as in /set window 15.
-        help: what it is.
-        wants: what it may be.
-        value: what it is now.
+        name: its name, as in /set W 15.
+        long_name: its second name, as in /set window 15.
+        help: its description.
+        wants: the values that it can have.
+        value: its present value.
     """
 
     name: str
@@ -36,13 +36,13 @@ class Adjustable(NamedTuple):
 
 
 def owner_of(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> DecoderInfo | None:
-    """The decoder whose parameters can be set: the chosen one, or of one that chooses by itself, its like by hand."""
+    """Return the decoder whose parameters can be set: the chosen one, or the manual form of an automatic one."""
     info = decoders.get(settings.decoder)
     return decoders.get(info.by_hand, info) if info is not None and info.by_hand is not None else info
 
 
 def adjustable(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> list[Adjustable]:
-    """All that can be set by `change`: the parameters of the decoder, then how tokens are drawn."""
+    """Return all settings that `change` can set: the decoder's parameters, then the sampling settings."""
     return [*_of_decoder(settings, decoders), *_of_drawing(settings)]
 
 
@@ -61,7 +61,7 @@ def _of_drawing(settings: Settings) -> Iterator[Adjustable]:
 
 
 def shown(value: Value | float | str | None) -> str:
-    """A value as the list of settings has it."""
+    """Format a value for the list of settings."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else f"{value}"
@@ -72,10 +72,10 @@ def _wants(parameter: Parameter) -> str:
 
 
 def change(name: str, text: str, settings: Settings, decoders: Mapping[str, DecoderInfo]) -> Configure:
-    """The command that sets what has this name to the value that was typed.
+    """Return the command that sets the setting of this name to the value that was typed.
 
     Raises:
-        Refused: there is nothing of that name, or it cannot have that value.
+        Refused: there is no setting of this name, or it cannot have this value.
     """
     field = _joined(name)
     if field in DRAWING:
@@ -92,7 +92,7 @@ def change(name: str, text: str, settings: Settings, decoders: Mapping[str, Deco
 
 
 def missing_here(name: str, settings: Settings, decoders: Mapping[str, DecoderInfo]) -> str | None:
-    """Why something cannot be set now that other decoders have, and what can; None where none of them has it."""
+    """Return why a setting that only other decoders have cannot be set now, and what can; None if no decoder has it."""
     owner, field = owner_of(settings, decoders), _joined(name)
     every = (one for info in decoders.values() for one in info.parameters)
     meant = next((one for one in every if one.live and field in (one.name, one.label.casefold())), None)
@@ -103,7 +103,7 @@ def missing_here(name: str, settings: Settings, decoders: Mapping[str, DecoderIn
 
 
 def decoder_named(name: str, decoders: Mapping[str, DecoderInfo]) -> DecoderInfo:
-    """The decoder of this name, or with this label.
+    """Return the decoder with this name or label.
 
     Raises:
         Refused: there is none.
@@ -143,5 +143,5 @@ def _parameter(parameter: Parameter, text: str) -> Value:
 
 
 def given(text: str) -> str:
-    """The end of a sentence that refuses a value: which one was typed, or that none was."""
+    """Return the end of a sentence that refuses a value: the value that was typed, or that none was."""
     return f"not {shortened(text)!r}" if text else "and none was given"

@@ -1,4 +1,4 @@
-"""Two recordings side by side: an answer of each, along one clock, as the lanes of a race."""
+"""Two recordings side by side: one answer of each, on one clock, as the lanes of a race."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from ladechat.session.replay import Recording
 
 
 class NothingToCompare(ValueError):
-    """Why there is nothing to be shown side by side, in a sentence."""
+    """The reason why nothing can be shown side by side, in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,17 @@ class Answer:
 
 
 class Comparison:
-    """The latest question that both have answered; without one, the last answer of each as it is.
+    """The latest question that both recordings have answered; if there is none, the last answer of each.
 
     Args:
         one, other: the recordings.
 
     Attributes:
-        lanes: one of each recording.
-        question: of both; or the two of them, with the names of the recordings.
+        lanes: one per recording.
+        question: the common question; else both questions, with the names of the recordings.
 
     Raises:
-        NothingToCompare: one of them has no answer.
+        NothingToCompare: a recording has no answer.
     """
 
     def __init__(self, one: Recording, other: Recording) -> None:
@@ -50,7 +50,7 @@ class Comparison:
         self.question = first.question if asked else " · ".join(named)
 
     def conclusions(self) -> list[str]:
-        """What is told at the end. Times of two sessions are not compared: they may be of two machines."""
+        """Return the closing lines. Times of two sessions are not compared: they may be from two machines."""
         if not self._same_question:
             compared = "The questions differ, so the answers are not compared."
         elif not self._same_model:
@@ -61,7 +61,7 @@ class Comparison:
 
 
 def _answers(recording: Recording) -> list[Answer]:
-    """The answers that have steps, in order. One whose beginning was not recorded is none."""
+    """Return the answers that have steps, in order, without those whose start was not recorded."""
     answers: list[Answer] = []
     latest: Answer | None = None
     labels = {name: info.label for name, info in catalog.DECODERS.items()}

@@ -1,4 +1,4 @@
-"""The conversation. It lives in the UI: each `generate` carries all of it to the engine."""
+"""The conversation. It is stored in the UI: each `generate` command carries all of it to the engine."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -16,32 +16,32 @@ UNANSWERED = "The last question was not answered to the end, and what came canno
 
 
 class CannotContinue(Exception):
-    """Why the last answer cannot go on, in a sentence."""
+    """The reason why the last answer cannot be continued, in a sentence."""
 
 
 class Waiting(NamedTuple):
-    """A question that waits for those before it, and whether it is asked in the place of the last exchange."""
+    """A queued question, and whether it replaces the last exchange."""
 
     text: str
     replacing: bool = False
 
 
 class Conversation:
-    """What was asked and answered so far, and the question that waits for its answer.
+    """The questions and answers so far, and the question that is being answered.
 
     Args:
-        system: how the model should behave in conversations that are begun here; the first message of each.
-        max_new_tokens: the longest answer; None leaves it to the engine.
+        system: the system prompt of new conversations; the first message of each.
+        max_new_tokens: the longest answer, in tokens; None: the engine's default.
         model: the name of the model that answers.
-        store: keeps what is answered; None keeps nothing.
+        store: saves the answers; None: nothing is saved.
 
     Attributes:
-        pending: the question that waits.
-        replaces: the last exchange until the question that waits was asked in its place; None where it replaces none.
-        unanswered: the last question, where no answer to it is part of the conversation, be it broken off or not begun.
-        continuing: whether the last answer is to go on.
-        max_new_tokens: the longest answer, from the next question on; None leaves it to the engine.
-        usual_system: how the model should behave in a new conversation; "" where nothing is said about that.
+        pending: the question that is being answered.
+        replaces: the exchange that the pending question replaces; None if it replaces none.
+        unanswered: the last question, if it has no answer in the conversation: none was started, or it was broken off.
+        continuing: whether the last answer is being continued.
+        max_new_tokens: the longest answer from the next question on, in tokens; None: the engine's default.
+        usual_system: the system prompt of a new conversation; "" if there is none.
     """
 
     def __init__(
@@ -57,30 +57,30 @@ class Conversation:
         self.continuing = False
         self.usual_system = system or ""
         self._system = ""
-        self._asked_with = ""  # the system prompt of the question that waits
+        self._asked_with = ""  # the system prompt of the pending question
         self._exchanges: list[Exchange] = []
         self.max_new_tokens = max_new_tokens
         self._model = model
         self._store = store
         self._turn = 0
         self._latest: tuple[int, int, int | None] | None = None  # turn, steps and seed of the last answer, if known
-        self._seed: int | None = None  # of the answer under way
-        self._steps: list[Step] = []  # of the answer under way
+        self._seed: int | None = None  # of the current answer
+        self._steps: list[Step] = []  # of the current answer
         self._begin_as_usual()
 
     @property
     def model(self) -> str:
-        """The model that answers, as it was asked for."""
+        """The model that answers, by the name that was requested."""
         return self._model
 
     @property
     def system(self) -> str:
-        """How the model should behave; "" where nothing is said about that."""
+        """The system prompt; "" if there is none."""
         return self._system
 
     @property
     def messages(self) -> list[Message]:
-        """All that was said, as it is sent: answers of this model with their tokens, which mean nothing to another."""
+        """All messages, as they are sent: this model's answers with token ids, which other models cannot use."""
         return self._said(self._system)
 
     def _said(self, system: str) -> list[Message]:
@@ -98,7 +98,7 @@ class Conversation:
 
     @property
     def begun(self) -> bool:
-        """Has a question been answered?"""
+        """Whether a question has been answered."""
         return bool(self._exchanges)
 
     @property
@@ -107,11 +107,11 @@ class Conversation:
         return self._exchanges[-1].question if self._exchanges else None
 
     def ask(self, text: str, *, replacing: bool = False) -> Generate:
-        """The command that has `text` answered.
+        """Return the command that asks for an answer to `text`.
 
         Args:
             text: the question.
-            replacing: whether it takes the place of the last exchange, which is back again if no answer comes.
+            replacing: whether it replaces the last exchange, which is restored if no answer comes.
         """
         self._turn += 1
         self.unanswered = None
@@ -121,14 +121,14 @@ class Conversation:
         return Generate(turn=self._turn, messages=[*self.messages, self.pending], max_new_tokens=self.max_new_tokens)
 
     def go_on(self, eos_ids: Collection[int]) -> Generate:
-        """The command that has the last answer go on from its last token, in the same turn where it is known, and with
-        the system prompt that it began with.
+        """Return the command that continues the last answer after its last token, in the same turn if that is known,
+        and with the system prompt that it started with.
 
         Args:
-            eos_ids: the tokens that end an answer.
+            eos_ids: the token ids that end an answer.
 
         Raises:
-            CannotContinue: the last question has no answer, or it is complete, or its tokens are not this model's.
+            CannotContinue: the last question has no answer, the answer is complete, or another model wrote it.
         """
         if self.unanswered is not None:
             raise CannotContinue(UNANSWERED)
@@ -149,17 +149,17 @@ class Conversation:
         return Generate(turn=turn, messages=said, max_new_tokens=self.max_new_tokens, seed=seed, first_step=steps)
 
     def started(self, event: TurnStarted) -> None:
-        """Note how the answer of this turn is drawn, should it be continued."""
+        """Remember the seed of this turn, in case its answer is continued."""
         self._seed = event.seed
         self._steps.clear()
 
     def stepped(self, event: Step) -> None:
-        """Note what a pass has brought, should the answer be broken off."""
+        """Remember the tokens of a step, in case the answer is broken off."""
         self._steps.append(event)
 
     def again(self, text: str) -> Generate | None:
-        """The command that would have `text` answered, or without a text the last question again; None if there is
-        neither. It changes nothing here.
+        """Return the command that asks for an answer to `text`, or if it is empty to the last question again; None if
+        there is neither. The conversation stays as it is.
         """
         text = text or self.unanswered or ""
         messages = [*self.messages, Message(role="user", content=text)] if text else self.messages[:-1]
@@ -168,15 +168,15 @@ class Conversation:
         return Generate(turn=0, messages=messages, max_new_tokens=self.max_new_tokens)
 
     def answered(self, event: TurnFinished, decoder: str) -> None:
-        """Add an answer, or what one went on with, also if it was stopped, by the decoder of this name. A question
-        without an answer stays out of the conversation.
+        """Add an answer, or the continuation of one, also if it was stopped, with the name of its decoder. A question
+        without an answer is not added.
         """
         if event.reason != "failed":
             self._add(event.turn, event.text, event.token_ids, event.steps, decoder)
             self._steps.clear()
 
     def break_off(self, decoder: str) -> None:
-        """Add what has come of an answer whose end will not come, as if it had been stopped here."""
+        """Add the part of an answer that has arrived when the rest will not, as if it had been stopped."""
         if self._steps:
             text = "".join(piece for step in self._steps for piece in step.pieces)
             token_ids = [token for step in self._steps for token in step.token_ids]
@@ -218,7 +218,7 @@ class Conversation:
             self._store.replace_last(exchange)
 
     def give_up(self) -> str | None:
-        """Take back the question that waits for its answer; None if there is none. What it was to replace stays."""
+        """Drop the pending question and return it, if any; restore the exchange that it was to replace."""
         text = self.pending.content if self.pending else None
         if self.replaces is not None:
             self._exchanges.append(self.replaces)
@@ -229,18 +229,18 @@ class Conversation:
         return text
 
     def instruct(self, system: str) -> None:
-        """Say how the model should behave from the next question on; with "", say nothing about it."""
+        """Set the system prompt from the next question on; "" removes it."""
         self._system = system
         if self._store is not None:
             self._store.instruct(system)
 
     def use_model(self, model: str) -> None:
-        """Have another model answer."""
+        """Set the model that answers."""
         if model != self._model:
             self._model, self._latest = model, None
 
     def restart(self) -> None:
-        """Begin a new conversation, with the usual system message: another one was that of the conversation before."""
+        """Start a new conversation, with the usual system prompt, whatever the previous one had."""
         self._leave()
         self._begin_as_usual()
 
@@ -257,10 +257,10 @@ class Conversation:
             self._store.instruct(self._system)
 
     def open(self, kept: Kept) -> list[Exchange]:
-        """Go on with a kept conversation, in the place of this one, with its own system message, or none.
+        """Continue a saved conversation in place of this one, with its own system prompt, or none.
 
         Returns:
-            What it holds by now.
+            Its exchanges, as the file has them now.
         """
         self._leave()
         if self._store is not None:

@@ -1,4 +1,4 @@
-"""A kept conversation as a file: JSON lines, only ever appended, and how they are read (docs/conversations.md)."""
+"""The file format of a saved conversation: append-only JSON lines, and how they are read (docs/conversations.md)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from ladechat.protocol import MAX_LINE_BYTES, Exchange
 
 SUFFIX = ".jsonl"
 VERSION = 1
-"""A reader leaves out files of a later version, and skips lines of kinds that it does not know."""
+"""Files of a later version are not read, and lines of unknown kinds are skipped."""
 MOST_BYTES = MAX_LINE_BYTES
-"""Of a file: a conversation is sent to the engine in one line."""
+"""The largest file that is read, in bytes: a conversation is sent to the engine in one line."""
 TITLE_CHARACTERS = 80
 COPY = " (copy)"
-"""Ends the title of a copy."""
+"""The end of the title of a copy."""
 BETWEEN = "\0"
-"""Stands between two messages that are searched: nobody types it, so nothing is found across them."""
+"""Separates two messages in the searched text: nobody types it, so no phrase is found across two messages."""
 _SPACES = str.maketrans("\n\r\t", "   ")
 
 
@@ -44,20 +44,20 @@ class Answered(Line, frozen=True, tag="exchange"):
 
 
 class Continued(Line, frozen=True, tag="continued"):
-    """What the last exchange before this line is now: its answer went on, or it was replaced."""
+    """The new state of the last exchange before this line: its answer was continued, or it was replaced."""
 
     when: str
     exchange: Exchange
 
 
 class Removed(Line, frozen=True, tag="removed"):
-    """The last exchange before this line was taken out of the conversation. Earlier versions wrote it before an
+    """The last exchange before this line was removed from the conversation. Earlier versions wrote it before an
     exchange that replaced another.
     """
 
 
 class Instructed(Line, frozen=True, tag="system"):
-    """How the model should behave from here on, as the user said it; "": nothing is said."""
+    """The system prompt from this line on, as the user entered it; "" if there is none."""
 
     text: str
 
@@ -70,13 +70,13 @@ class Renamed(Line, frozen=True, tag="title"):
 
 @dataclass(frozen=True)
 class Kept:
-    """A kept conversation as it was read.
+    """A saved conversation as it was read.
 
     Attributes:
         path: its file.
-        answers: what was asked and answered, oldest first; at least one.
-        given_title: the one that the user gave; "" if there is none.
-        system: the system prompt; None where nothing was ever said about one.
+        answers: the exchanges, oldest first; at least one.
+        given_title: the title that the user gave; "" if there is none.
+        system: the system prompt; None if none was ever set.
     """
 
     path: Path
@@ -86,22 +86,22 @@ class Kept:
 
     @property
     def exchanges(self) -> list[Exchange]:
-        """The questions and answers, oldest first."""
+        """The questions with their answers, oldest first."""
         return [answer.exchange for answer in self.answers]
 
     @property
     def title(self) -> str:
-        """The given one, or else the beginning of the first question."""
+        """The given title, or else the start of the first question."""
         return self.given_title or shortened(self.answers[0].exchange.question)
 
     @property
     def model(self) -> str:
-        """The model that answered last."""
+        """The model of the last answer."""
         return self.answers[-1].exchange.model
 
     @cached_property
     def when(self) -> datetime:
-        """When it was answered last, in this place's time."""
+        """The time of the last answer, in the local time zone."""
         try:
             return datetime.fromisoformat(self.answers[-1].when).astimezone()
         except (ValueError, OverflowError):  # written by another program
@@ -109,26 +109,24 @@ class Kept:
 
     @property
     def messages(self) -> list[str]:
-        """Questions and answers in turn, oldest first."""
+        """Questions and answers alternately, oldest first."""
         return [text for exchange in self.exchanges for text in (exchange.question, exchange.answer)]
 
     @cached_property
     def folded(self) -> str:
-        """The title and all messages with `BETWEEN` after each but the last, without capitals and line breaks: what a
-        search goes through.
-        """
+        """The searched text: title and messages, separated by `BETWEEN`, case-folded and without line breaks."""
         texts = (text.replace(BETWEEN, " ") for text in (self.title, *self.messages))
         return BETWEEN.join(texts).translate(_SPACES).casefold()
 
 
 def shortened(text: str) -> str:
-    """A text as a title: one line, and not a long one."""
+    """Return a text shortened to a title of one line."""
     line = " ".join(text[: 10 * TITLE_CHARACTERS].split())
     return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1] + "…"
 
 
 def title_of_copy(title: str) -> str:
-    """The title of a copy of a conversation: the same, and that it is a copy."""
+    """Return the title of a copy of a conversation: the same title, marked as a copy."""
     plain = title.removesuffix(COPY)
     room = TITLE_CHARACTERS - len(COPY)
     return (plain if len(plain) <= room else plain[: room - 1] + "…") + COPY
@@ -139,12 +137,12 @@ _decode_line = msgspec.json.Decoder(Answered | Continued | Removed | Renamed | I
 
 
 def read(path: Path) -> Kept | None:
-    """Read a file; None if it is no conversation, or one without an answer.
+    """Read a file; return None if it is not a conversation, or has no answer.
 
-    A line that cannot be read, as a last one that was cut off, is left out.
+    Lines that cannot be read, such as an incomplete last one, are skipped.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     lines = read_file(path, MOST_BYTES).split(b"\n")
     try:
@@ -171,9 +169,7 @@ def read(path: Path) -> Kept | None:
 
 
 def _with_system(exchange: Exchange, system: str | None) -> Exchange:
-    """An exchange with the system prompt that the lines before it say, where it has none of its own: files of earlier
-    versions.
-    """
+    """Return an exchange with the system prompt of the lines before if it has none: files of earlier versions."""
     return exchange if exchange.system is not None or system is None else replace(exchange, system=system)
 
 

@@ -1,4 +1,4 @@
-"""Conversations found by what is in them, narrower with every letter that is typed."""
+"""Full-text search of conversations, narrowed with every letter that is typed."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -8,17 +8,17 @@ from typing import NamedTuple
 from ladechat.session.conversation_file import BETWEEN, Kept
 
 CHARACTERS_AROUND = 24
-"""Of a text, before and after what was searched for."""
+"""The length of an excerpt before and after the match, in characters."""
 NOWHERE = -1
 
 
 class Place(NamedTuple):
-    """Where something is written in a conversation.
+    """The place of a match in a conversation.
 
     Attributes:
-        message: the number of the question or answer, from 0, in the order in which they were said.
-        text: what is written there, in its own capitals.
-        excerpt: the same with what stands before and after it, in one line.
+        message: the index of the question or answer, from 0, in the order of the conversation.
+        text: the matching text, in its original case.
+        excerpt: the match with the text before and after it, in one line.
     """
 
     message: int
@@ -27,20 +27,20 @@ class Place(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """A conversation that may be found, and where the phrase stands in its text; `NOWHERE` where only its words do."""
+    """A conversation that may match, and the phrase's index in its text; `NOWHERE` if only its words match."""
 
     kept: Kept
     phrase_at: int
 
 
 class ConversationSearch:
-    """Finds conversations with a phrase, and after them those with all its words. Capitals make no difference.
+    """Finds conversations with a phrase, and after them those with all its words, ignoring case.
 
-    With "pool of n-grams" those that say it come first, and then those that say "n-grams" and "pool" anywhere. What is
-    typed on can only leave fewer, so only those are looked through; and the phrase stands no earlier than it did.
+    For "pool of n-grams", conversations with the phrase come first, then those with "n-grams" and "pool" anywhere. More
+    typed letters can only narrow the matches, so only these are searched again, each from its last match on.
 
     Args:
-        conversations: in the order in which they are listed.
+        conversations: all conversations, in display order.
     """
 
     def __init__(self, conversations: Iterable[Kept]) -> None:
@@ -48,7 +48,7 @@ class ConversationSearch:
         self._typed, self._left = "", self._all
 
     def find(self, typed: str) -> list[Kept]:
-        """Return those that have it; all where nothing is typed."""
+        """Return the matching conversations; all if nothing is typed."""
         phrase = _folded(typed)
         if not phrase.startswith(self._typed):
             self._left = self._all
@@ -63,7 +63,7 @@ class ConversationSearch:
 
     @staticmethod
     def place(kept: Kept, typed: str) -> Place | None:
-        """Return where a conversation has the phrase first, or else the first word of it that is not in the title."""
+        """Return the first place of the phrase, or else of its first word that is not in the title, if any."""
         phrase, title = _folded(typed), kept.folded[: kept.folded.index(BETWEEN)]
         for wanted in (phrase, *phrase.split()):
             at = kept.folded.find(wanted, len(title)) if wanted and wanted not in title else NOWHERE
@@ -77,16 +77,16 @@ def _folded(typed: str) -> str:
 
 
 def _phrase_at(one: _Candidate, phrase: str) -> int:
-    """Where a phrase stands that begins with the one before."""
+    """Return the index of a phrase that starts with the previous phrase; `NOWHERE` if it does not occur."""
     return one.phrase_at if one.phrase_at == NOWHERE else one.kept.folded.find(phrase, one.phrase_at)
 
 
 def _place(kept: Kept, at: int, length: int) -> Place:
-    """What stands at a place of the folded text, as it is written."""
+    """Return the place of a match in the folded text, with the original spelling."""
     begins = kept.folded.rindex(BETWEEN, 0, at) + 1
     message = kept.folded.count(BETWEEN, 0, at) - 1
     written = kept.messages[message]
-    ends = list(accumulate(len(character.casefold()) for character in written))  # "ß" becomes two
+    ends = list(accumulate(len(character.casefold()) for character in written))  # "ß" folds to two
     start, last = (bisect_right(ends, place - begins) for place in (at, at + length - 1))
     around = written[max(start - CHARACTERS_AROUND, 0) : last + 1 + CHARACTERS_AROUND]
     return Place(message, written[start : last + 1], " ".join(around.split()))

@@ -1,7 +1,7 @@
-"""The conversations that are kept, in a folder of the user's alone, and the one that is being written.
+"""The saved conversations, in a folder that only the user can read, and the current one.
 
-Several programs may use the folder at once. Each locks the file that it writes; what is open elsewhere is gone on with
-as a copy, and is not deleted.
+Several programs may use the folder at once. Each locks the file that it writes; a conversation that is open in another
+program is continued as a copy, and cannot be deleted.
 """
 
 import contextlib
@@ -33,32 +33,32 @@ from ladechat.session.conversation_file import (
 )
 
 DELETED = ".deleted"
-"""What replaces the suffix of a conversation that was deleted, as long as that can be undone."""
+"""The suffix of the file of a deleted conversation, as long as the deletion can be undone."""
 SECONDS_TO_UNDO = 3600.0
-"""After so long, what a program that broke off has left as deleted is removed."""
+"""The age after which deleted files that a crashed program has left are removed, in seconds."""
 
 
 class ConversationInUse(Exception):
-    """A conversation that is open, here or in another program, is not deleted."""
+    """Raised when a conversation to be deleted is open, in this or another program."""
 
 
 class ConversationStore:
-    """Keeps each conversation in a file of its own, which begins with its first answer.
+    """Saves each conversation in a file of its own, which is created with its first answer.
 
-    What cannot be written is tried again with the next answer. Where its file was removed meanwhile, or emptied, the
-    next answer begins another file, with all of the conversation.
+    A failed write is tried again with the next answer. If the file was removed or emptied meanwhile, the next answer
+    creates another file, with the whole conversation.
 
     Args:
-        folder: by default in the user's data folder.
+        folder: the folder of the files; by default in the user's data folder.
 
     Attributes:
-        folder: where the files are.
-        path: the file of the conversation under way; None before it has one.
-        why_copied: where that is a copy: what was in the way of writing the file of the other, as the end of a sentence
-            that begins with what it is called; else "".
-        failed: told once, of the first failure to write.
-        deleted: what was deleted and can be brought back, in this order.
-        unread: what could not be read when all conversations were to be, and what to do, in a sentence; "" if nothing.
+        folder: the folder of the files.
+        path: the file of the current conversation; None before it has one.
+        why_copied: if the current conversation is a copy, why the original's file cannot be written, as the end of a
+            sentence that starts with its title; else "".
+        failed: called once, with the first failure to write.
+        deleted: the deleted conversations that can be restored, in the order of their deletion.
+        unread: why some conversations could not be read, and what to do, in a sentence; "" if all could.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -70,48 +70,48 @@ class ConversationStore:
         self.unread = ""
         self._descriptor = -1
         self._lines: list[Line] = [Begun()]
-        self._written = 0  # how many of the lines are in the file
-        self._size = 0  # bytes of the file by then
+        self._written = 0  # number of lines in the file
+        self._size = 0  # the file's size in bytes after the last write
         self._added = False
 
-    # --- the conversation under way -----------------------------------------------------------------------------------
+    # --- the current conversation -------------------------------------------------------------------------------------
 
     @property
     def kept(self) -> bool:
-        """Is all that was answered in the conversation under way on the disk?"""
+        """Whether all answers of the current conversation are on the disk."""
         if self._descriptor < 0:
             return not self._added
         return self._written == len(self._lines) and self._whole
 
     @property
     def removed(self) -> bool:
-        """Has somebody removed or emptied the file of the conversation under way?"""
+        """Whether the file of the current conversation was removed or emptied by somebody."""
         return self._descriptor >= 0 and not self._whole
 
     @property
     def _whole(self) -> bool:
-        """Is the file there, with all that was written into it?"""
+        """Whether the file exists, with all that was written into it."""
         if self.path is None or not is_there(self._descriptor, self.path):
             return False
         return os.fstat(self._descriptor).st_size >= self._size
 
     @property
     def latest(self) -> bool:
-        """Has the conversation under way been added to, all of it kept, and none that is kept later than it?"""
+        """Whether the current conversation has new answers, all of them saved, and is the latest saved conversation."""
         if self.path is None or not self._added or not self.kept:
             return False
         try:
             return self.path == max(matching(self.folder, f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
-        except (OSError, ValueError):  # another program has taken one of them away, or all
+        except (OSError, ValueError):  # another program has removed one of them, or all
             return False
 
     def add(self, exchange: Exchange) -> None:
-        """Keep an exchange of the conversation under way."""
+        """Save an exchange of the current conversation."""
         self._append(Answered(when=_now(), exchange=exchange))
 
     def replace_last(self, exchange: Exchange) -> None:
-        """Keep an exchange in the place of the last one of the conversation under way: its answer went on, or another
-        question or answer replaces it. That is one line, so that there is no moment at which the file has neither.
+        """Save a new version of the current conversation's last exchange: its answer was continued, or the exchange was
+        replaced. It is one line, so that at no moment the file has neither version.
         """
         self._append(Continued(when=_now(), exchange=exchange))
 
@@ -121,13 +121,13 @@ class ConversationStore:
         self._write()
 
     def instruct(self, system: str) -> None:
-        """Keep the system prompt of the conversation under way; "" if there is none any more."""
+        """Save the system prompt of the current conversation; "" if it was removed."""
         self._lines.append(Instructed(text=system))
         if self._descriptor >= 0:
             self._write()
 
     def save(self) -> bool:
-        """Try once more to write what could not be written; return whether all is kept now.
+        """Write what could not be written before; return whether all is saved now.
 
         A file that was removed stays removed until there is something new to write.
         """
@@ -136,7 +136,7 @@ class ConversationStore:
         return self.kept
 
     def begin_new(self) -> None:
-        """Let go of the conversation under way, and begin another with the next exchange."""
+        """Close the current conversation; the next exchange starts another."""
         self.save()
         if self._descriptor >= 0:
             self._let_go()
@@ -144,13 +144,13 @@ class ConversationStore:
         self._added, self.why_copied = False, ""
 
     def open(self, kept: Kept) -> Kept:
-        """Go on with a conversation. Nothing is written by that.
+        """Continue a saved conversation, without writing anything yet.
 
-        Where its file cannot be written, as it is open in another program, or gone, a copy begins with the next answer,
-        and its title says so; `path` is None until then.
+        If its file is gone, cannot be written, or is open in another program, the next answer creates a copy, marked as
+        such in its title; `path` is None until then.
 
         Returns:
-            The conversation as its file has it by now.
+            The conversation as its file has it now.
         """
         self.begin_new()
         try:
@@ -172,13 +172,13 @@ class ConversationStore:
         return kept
 
     def close(self) -> None:
-        """Write what is missing, and remove for good what was deleted."""
+        """Write what is missing, and remove the files of deleted conversations."""
         self.save()
         while self.deleted:
             self._discard(self.deleted.pop())
 
     def _write(self) -> None:
-        """Append what is not in the file yet. A failure is told the first time, and the rest stays for later."""
+        """Append the lines that are not in the file yet. The first failure is reported, and lines stay for later."""
         try:
             if self._descriptor >= 0 and not self._whole:
                 self._let_go()
@@ -196,7 +196,7 @@ class ConversationStore:
 
     def _let_go(self) -> None:
         with contextlib.suppress(OSError):
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # else a flush that is under way would hold the lock
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # else a flush in progress would hold the lock
         os.close(self._descriptor)
         self.path, self._descriptor, self._written, self._size = None, -1, 0, 0
 
@@ -208,17 +208,17 @@ class ConversationStore:
         self.path = path
         _lock(self._descriptor)
 
-    # --- all of them --------------------------------------------------------------------------------------------------
+    # --- all conversations --------------------------------------------------------------------------------------------
 
     def conversations(self) -> list[Kept]:
-        """All that are kept, the latest first. What is something else is left out, and what is `unread`."""
+        """Return all saved conversations, the latest first; those that cannot be read are left to `unread`."""
         self._purge()
         self.unread = why_unread(self.folder)
         found: list[Kept] = []
         for path in matching(self.folder, f"*{SUFFIX}"):
             try:
                 kept = read(path)
-            except FileNotFoundError:  # just deleted elsewhere
+            except FileNotFoundError:  # just deleted by another program
                 continue
             except OSError as error:
                 if error.errno not in NO_FILE:
@@ -229,10 +229,10 @@ class ConversationStore:
         return sorted(found, key=lambda kept: (kept.when, kept.path.name), reverse=True)
 
     def rename(self, kept: Kept, title: str) -> None:
-        """Give a conversation a title; an empty one is its first question again.
+        """Give a conversation a title; an empty title restores the default, the start of its first question.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         line = Renamed(title=shortened(title))
         descriptor = os.open(kept.path, os.O_RDWR | os.O_APPEND)
@@ -249,7 +249,7 @@ class ConversationStore:
 
         Raises:
             ConversationInUse: it is open.
-            OSError: it cannot be put aside.
+            OSError: its file cannot be renamed.
         """
         descriptor = os.open(kept.path, os.O_RDWR)
         try:
@@ -261,10 +261,10 @@ class ConversationStore:
         self.deleted.append(kept)
 
     def restore(self) -> Kept:
-        """Bring back the conversation that was deleted last.
+        """Restore the conversation that was deleted last.
 
         Raises:
-            OSError: it cannot be brought back.
+            OSError: it cannot be restored.
         """
         kept = self.deleted.pop()
         kept.path.with_suffix(DELETED).rename(kept.path)
@@ -275,7 +275,7 @@ class ConversationStore:
             kept.path.with_suffix(DELETED).unlink()
 
     def _purge(self) -> None:
-        """Remove what was deleted by a program that broke off before it was closed."""
+        """Remove the files of conversations that were deleted by programs that have crashed."""
         own = {kept.path.with_suffix(DELETED) for kept in self.deleted}
         for path in set(matching(self.folder, f"*{DELETED}")) - own:
             with contextlib.suppress(OSError):
@@ -288,7 +288,7 @@ def _now() -> str:
 
 
 def _open_locked(path: Path) -> int:
-    """Open a file to append to it.
+    """Open a file for appending, and lock it.
 
     Raises:
         BlockingIOError: it is open in another program.
@@ -299,7 +299,7 @@ def _open_locked(path: Path) -> int:
         if not _lock(descriptor):
             raise BlockingIOError
         if not is_there(descriptor, path):
-            raise FileNotFoundError  # just deleted elsewhere
+            raise FileNotFoundError  # just deleted by another program
     except OSError:
         os.close(descriptor)
         raise
@@ -307,11 +307,11 @@ def _open_locked(path: Path) -> int:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock a file until it is closed, or its program has ended. False if another has locked it."""
+    """Lock a file until it is closed or its program ends; return False if another program has locked it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
-        pass  # a file system without locks: two programs at once are seldom, and appending hurts neither
+        pass  # a file system without locks: two programs at once are rare, and appending lines damages neither's
     return True

@@ -1,4 +1,4 @@
-"""One engine, from its start to its end: what it is sent, what it says, and how long it has been silent."""
+"""One engine, from its start to its end: its commands, its events, and the time since the last one."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -9,12 +9,12 @@ from ladechat.session.source import EngineSource, and_last_line
 
 
 class EngineRun:
-    """Runs an engine in a task of its own, and passes on its events as they come.
+    """Runs an engine in a task of its own, and passes on its events as they arrive.
 
     Args:
-        engine: not started yet.
-        came: told of each event.
-        ended: told once, when the engine has ended by itself: why, or None where its last event has said so.
+        engine: an engine that was not started yet.
+        came: called with each event.
+        ended: called once, when the engine has ended by itself, with the reason; None if its last event gave it.
     """
 
     def __init__(
@@ -30,11 +30,11 @@ class EngineRun:
         self._dumped_stacks = False
 
     def start(self, after: "EngineRun | None" = None, began: Callable[[], None] = lambda: None) -> None:
-        """Start the engine, unless that was done. Commands that were sent before reach it.
+        """Start the engine, unless it was started. Commands that were sent before reach it.
 
         Args:
-            after: an engine that has to have ended first.
-            began: told when that is so.
+            after: an engine that has to end first.
+            began: called once that one has ended.
         """
         if self._running is None:
             self._silence.end()
@@ -43,30 +43,30 @@ class EngineRun:
                 self._others.append(after)
 
     def end_other(self, other: "EngineRun") -> None:
-        """End another engine in the background; at the latest it has ended when this one is closed."""
+        """End another engine in the background; it has ended at the latest when this one is closed."""
         self._others.append(other)
         self._spawn(other.close())
 
     def let_go(self) -> None:
-        """Pass on nothing more. The engine is still to be closed."""
+        """Pass on no more events. The engine still has to be closed."""
         if self._running is not None:
             self._running.cancel()
 
     async def close(self) -> None:
-        """End the engine and those that it was to end, and wait until they have ended."""
+        """End the engine and those passed to `end_other`, and wait until they have ended."""
         if self._running is not None:
             self._running.cancel()
-            await asyncio.wait([self._running])  # awaiting it would take its being cancelled for one's own
+            await asyncio.wait([self._running])  # awaiting it would raise its cancellation in this task
         for other in self._others:
             await other.close()
         await self._engine.close()
 
     def end(self) -> None:
-        """End the engine, which is then told as any other end."""
+        """End the engine; its end is reported like any other."""
         self._spawn(self._engine.close())
 
     def send(self, command: Command) -> None:
-        """Send a command, and do not wait until it has been written."""
+        """Send a command without waiting until it is written."""
         self._spawn(self._engine.send(command))
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:
@@ -75,11 +75,11 @@ class EngineRun:
         task.add_done_callback(self._tasks.discard)
 
     def restart_silence(self) -> None:
-        """Silence counts from now."""
+        """Count the silence from now."""
         self._silence.end()
 
     def silent_for(self, limit: float | None) -> float | None:
-        """Seconds of silence beyond the limit, else None; once in each such silence it is asked for its stacks."""
+        """Return the seconds of a silence longer than `limit`, else None; once per silence, ask for the stacks."""
         seconds = self._silence.beyond(limit)
         if seconds is not None and not self._dumped_stacks:
             self._engine.dump_stacks()
@@ -87,7 +87,7 @@ class EngineRun:
         return seconds
 
     async def run(self, after: "EngineRun | None", began: Callable[[], None]) -> None:
-        """Run the engine to its end; `start` does so in a task of its own."""
+        """Run the engine to its end; `start` runs this in a task of its own."""
         if after is not None:
             await after.close()
         self._silence.end()

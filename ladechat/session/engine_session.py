@@ -1,7 +1,7 @@
-"""One session with an engine: its state, the conversation with it, and its events on their way to the screen.
+"""A session with an engine: its state, its conversation, and its events on their way to the screen.
 
 It knows no screen: `Listener` is what it needs of one. When an engine has ended, another takes its place in the same
-session, with the settings that were wished for last. How one engine is run is in `ladechat.session.engine_run`.
+session, with the settings requested last. `ladechat.session.engine_run` runs a single engine.
 """
 
 from pathlib import Path
@@ -41,18 +41,18 @@ from ladechat.session.state import LOADED, State, Trigger
 
 
 class EngineSession(SessionEngines):
-    """Asks, stops and goes on. Its state follows from the events that it has shown.
+    """Sends questions, stops and continues answers. Its state follows from the events that were shown.
 
     Args:
-        new_engine: makes the first engine, and each one after it.
-        settings: the first engine's.
-        conversation: what is sent with each question.
-        recorder: sees every event; a recording may be running already.
-        way_back: the model that answers where the first one cannot be loaded; None: no other.
+        new_engine: creates the first engine, and each later one.
+        settings: the first engine's settings.
+        conversation: the conversation that is sent with each question.
+        recorder: receives every event; a recording may be running already.
+        way_back: the model to return to if the first one cannot be loaded; None: no other.
 
     Attributes:
         listener: the screen.
-        model_listener: the screen where models are chosen; None without one.
+        model_listener: the screen for choosing models; None without one.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class EngineSession(SessionEngines):
         self._unseen: list[Event] = []
         self._settings_will_shrink = False
         self._eos_ids: list[int] = []
-        self._stoppable = False  # the stage of the engine's loading
+        self._stoppable = False  # whether the current stage of loading can be stopped
 
     @property
     def model(self) -> str:
@@ -82,33 +82,33 @@ class EngineSession(SessionEngines):
 
     @property
     def asking(self) -> bool:
-        """Does a question wait for its answer, or for the rest of it?"""
+        """Whether a question waits for its answer, or for the rest of it."""
         return self.conversation.pending is not None or self.conversation.continuing
 
     @property
     def continuing_later(self) -> bool:
-        """Does an answer wait for the engine to load, to go on then?"""
+        """Whether an answer will be continued once the engine has loaded."""
         return self._held is not None and self.conversation.continuing
 
     @property
     def can_stop(self) -> bool:
-        """Is there an answer, a download or a search to stop?"""
+        """Whether there is an answer, a download or a search to stop."""
         stage = self.state is State.DOWNLOADING or (self.state is State.LOADING and self._stoppable)
         return self.asking or bool(self.looking_for) or stage
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """The questions that will be asked when this one has its answer, the next one first."""
+        """The queued questions, the next one first."""
         return tuple(waiting.text for waiting in self._queue)
 
     # --- what the user wants ------------------------------------------------------------------------------------------
 
     def ask(self, text: str, *, replacing: bool = False) -> None:
-        """Show a question and send it. An engine that still loads answers it when it has loaded.
+        """Show a question and send it. An engine that is still loading answers it after that.
 
         Args:
             text: the question.
-            replacing: whether it takes the place of the last one that was answered, if there is one.
+            replacing: whether it replaces the last answered question, if there is one.
         """
         command = self.conversation.ask(text, replacing=replacing)
         if self.conversation.replaces is not None:
@@ -117,23 +117,23 @@ class EngineSession(SessionEngines):
         self._add(Asked(turn=command.turn, text=text))
 
     def go_on(self) -> None:
-        """Have the last answer go on from its last token, as soon as the engine has loaded.
+        """Continue the last answer after its last token, as soon as the engine has loaded.
 
         Raises:
-            CannotContinue: it cannot.
+            CannotContinue: it cannot be continued.
         """
         self._have_answered(self.conversation.go_on(self._eos_ids))
         self.changed()
 
     def _have_answered(self, command: Generate) -> None:
-        """Send what asks for an answer. Until the engine has loaded it is held here, where it can be called off."""
+        """Send a request for an answer. Until the engine has loaded it is held, and can be cancelled."""
         if self.state in LOADED:
             self._send(command)
         else:
             self._held = command
 
     def _send_held(self) -> None:
-        """Send what was asked for while the engine was loading. Only now is it known which tokens end an answer."""
+        """Send the held request now that the engine has loaded: only now are the tokens known that end an answer."""
         command, self._held = self._held, None
         if command is None:
             return
@@ -147,19 +147,19 @@ class EngineSession(SessionEngines):
         self._send(command)
 
     def ask_later(self, text: str) -> None:
-        """Ask as soon as no other question waits."""
+        """Queue a question; it is asked once no other question waits."""
         self._queue.append(Waiting(text))
         self.changed()
 
     def take_back_waiting(self) -> Waiting | None:
-        """Take the last question that waits out of the queue; None if none waits."""
+        """Remove the last question from the queue and return it; None if the queue is empty."""
         self.changed()
         return self._queue.pop() if self._queue else None
 
     def stop(self) -> None:
-        """Stop the answer after the step under way, and with it a pause; or a download, and with it the engine; or the
-        search for another model; or what an engine searches for while it loads. An answer that waits for an engine to
-        load is called off at once.
+        """Stop the answer after the current step, and end a pause; or a download, and with it the engine; or the search
+        for another model; or a search of the engine while it loads. An answer that waits for the engine to load is
+        cancelled at once.
         """
         if self.state is State.DOWNLOADING:
             self._run.end()
@@ -170,12 +170,12 @@ class EngineSession(SessionEngines):
         elif self.asking or self.state is State.LOADING:
             self._send(Stop())
             self._move(Trigger.STOP)
-            self.set_pace(self.pace.pause(False))  # after the stop: no step slips in between
+            self.set_pace(self.pace.pause(False))  # after the stop, so that no step is taken in between
 
     def race(self, text: str) -> Measuring | None:
-        """Decoders side by side on a text, or without one on the last question; None if there is neither.
+        """Return a race of decoders on a text, or without one on the last question; None if there is neither.
 
-        They take turns in this engine, which has its cache, and what its decoders have learnt, as before after them.
+        They take turns in this engine, whose KV cache and learnt n-grams are the same before and after the race.
         """
         command = self.conversation.again(text)
         if command is None:
@@ -183,7 +183,7 @@ class EngineSession(SessionEngines):
         return Measuring(RaceTurns(self), command.messages, max_new_tokens=command.max_new_tokens)
 
     def clear(self) -> None:
-        """Begin a new conversation."""
+        """Start a new conversation."""
         system = self.conversation.system
         self.conversation.restart()
         self._queue.clear()
@@ -191,24 +191,24 @@ class EngineSession(SessionEngines):
         self._show_other_system(system)
 
     def open(self, kept: Kept) -> None:
-        """Go on with a kept conversation, in the place of this one."""
+        """Continue a saved conversation in place of this one."""
         system = self.conversation.system
         self._queue.clear()
         self._add(ConversationOpened(exchanges=self.conversation.open(kept)))
         self._show_other_system(system)
 
     def _show_other_system(self, before: str) -> None:
-        """Show the system prompt of a conversation that begins, where it is another than that of the one before."""
+        """Show the system prompt of a new conversation, if it differs from the one before."""
         if self.conversation.system != before:
             self._add(SystemPrompt(text=self.conversation.system))
 
     def instruct(self, system: str) -> None:
-        """Say how the model should behave, from the next question on."""
+        """Set the system prompt, from the next question on."""
         self.conversation.instruct(system)
         self._add(SystemPrompt(text=system))
 
     async def close(self) -> None:
-        """End the engine, then the recording. What has come of an answer is kept, as if it had been stopped."""
+        """End the engine, then the recording. An unfinished answer is saved as if it had been stopped."""
         self._queue.clear()
         self._show_all()
         self.conversation.break_off(self.wished.decoder)
@@ -226,7 +226,7 @@ class EngineSession(SessionEngines):
     # --- events -------------------------------------------------------------------------------------------------------
 
     def frame(self) -> None:
-        """Show the events that have come since the last frame, all together."""
+        """Show the events that have arrived since the last frame, all at once."""
         self._show_all()
 
     def _came(self, event: Event) -> None:
@@ -249,7 +249,7 @@ class EngineSession(SessionEngines):
             self._add(Failed(code="internal", message=why, hint=hint, fatal=True))
 
     def _leaving(self) -> None:
-        self._show_all()  # what is in the recording is on the screen too
+        self._show_all()  # the screen shows all that is in the recording
         if self.asking:
             self._add(BROKEN_OFF)
 
@@ -263,7 +263,7 @@ class EngineSession(SessionEngines):
             self.model_listener.model_refused(model, why)
 
     def _add(self, event: Event) -> None:
-        """Put an event of our own into the stream, and show it at once."""
+        """Add an event of the session itself to the stream, and show it at once."""
         self._record(event, own=True)
         self._unseen.append(event)
         self._show_all()
@@ -287,7 +287,7 @@ class EngineSession(SessionEngines):
             self.listener.recording_failed(error)
 
     def _react(self, event: Event) -> None:
-        """What follows from an event besides what is on the screen."""
+        """Update the session after an event, apart from the screen."""
         match event:
             case Header():
                 self._move(Trigger.HEADER)
@@ -331,9 +331,7 @@ class EngineSession(SessionEngines):
             self._ask_next()
 
     def _give_up(self, *, keep_order: bool = False) -> None:
-        """A question that got no answer goes back to the user; or into the queue, before those that may refer to it.
-        What it was to replace is shown again.
-        """
+        """Give an unanswered question back to the user or the queue's front; show again what it was to replace."""
         self._held, replaced = None, self.conversation.replaces
         question = self.conversation.give_up()
         if replaced is not None:

@@ -1,4 +1,4 @@
-"""The engine of a session: started, told what the user wants, and replaced by another."""
+"""The engine of a session: it is started, given the user's settings, and replaced by another."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from ladechat.session.state import SILENCE_SECONDS, State, Trigger, following
 
 @dataclass(frozen=True)
 class WayBack:
-    """The model to go back to where the one that was chosen cannot be loaded, and the decoder that it had."""
+    """The model and decoder to return to if the chosen model cannot be loaded."""
 
     model: str
     new_engine: NewEngine
@@ -36,18 +36,18 @@ class WayBack:
 
 
 class SessionEngines(ABC):
-    """One engine after another. What their events mean is for the subclass.
+    """One engine after another. Subclasses handle their events.
 
     Args:
-        new_engine: makes the first engine, and each one after it.
-        settings: the first engine's.
-        way_back: the model that answers where the first one cannot be loaded; None: no other.
+        new_engine: creates the first engine, and each later one.
+        settings: the first engine's settings.
+        way_back: the model to return to if the first one cannot be loaded; None: no other.
 
     Attributes:
         state: see `State`.
-        wished: the settings that the user wants; the next engine starts with them.
-        pace: the pace that the user wants.
-        changed: called when there are events to show, or something else of the session may be another than it was.
+        wished: the requested settings; the next engine starts with them.
+        pace: the requested pace.
+        changed: called when there are events to show, or when other state of the session may have changed.
     """
 
     def __init__(self, new_engine: NewEngine, settings: Settings, way_back: WayBack | None = None) -> None:
@@ -63,14 +63,14 @@ class SessionEngines(ABC):
         self._ready: Ready | None = None
         self._race: RaceTurns | None = None
         self._after_race: list[Command] = []
-        self._step_due = False  # of a paused answer, which sends nothing else
+        self._step_due = False  # in a paused answer, in which the engine sends nothing else
 
-    # --- what a subclass says -----------------------------------------------------------------------------------------
+    # --- for subclasses -----------------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
     def asking(self) -> bool:
-        """Does a question wait for its answer, or for the rest of it?"""
+        """Whether a question waits for its answer, or for the rest of it."""
 
     @property
     @abstractmethod
@@ -79,36 +79,36 @@ class SessionEngines(ABC):
 
     @abstractmethod
     def _came(self, event: Event) -> None:
-        """Take in an event of the engine."""
+        """Process an event of the engine."""
 
     @abstractmethod
     def _add(self, event: Event) -> None:
-        """Put an event of our own into the stream, and show it at once."""
+        """Add an event of the session itself to the stream, and show it at once."""
 
     @abstractmethod
     def _ended(self, why: str | None) -> None:
-        """Take in the end of the engine; None if its last event has said why."""
+        """Process the end of the engine, with its reason; None if its last event gave it."""
 
     @abstractmethod
     def _leaving(self) -> None:
-        """Take leave of the engine: nothing more comes of it."""
+        """Process the events so far before this engine is replaced."""
 
     @abstractmethod
     def _model_taken(self, model: str, replaced: str = "") -> None:
-        """Another model answers from now on; and with another decoder, if it replaced one."""
+        """Switch to another model; `replaced` is the decoder that had to be replaced for it, "" if none was."""
 
     @abstractmethod
     def _model_refused(self, model: str, why: Failed) -> None:
-        """A model cannot be had; the one before goes on."""
+        """Report that a model cannot be used, and that the previous one continues."""
 
-    # --- from the start to the end ------------------------------------------------------------------------------------
+    # --- start and end ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the first engine. Commands that were sent before reach it."""
         self._run.start(began=self._began)
 
     def restart(self) -> bool:
-        """Put a new engine in the place of this one; False while an earlier one is still being ended."""
+        """Replace this engine by a new one; return False while an earlier one is still being ended."""
         if self.state is State.RESTARTING:
             return False
         before = self._leave_engine()
@@ -118,7 +118,7 @@ class SessionEngines(ABC):
         return True
 
     def _leave_engine(self) -> EngineRun:
-        """Take no more from the engine that is there, which is still to be closed."""
+        """Take no more events from the present engine, and return it; it still has to be closed."""
         self._end_race(REPLACED)
         self._leaving()
         self._ready, self._step_due = None, False
@@ -127,15 +127,15 @@ class SessionEngines(ABC):
         return self._run
 
     def _greet(self) -> None:
-        """Tell a new engine what the one before it was told."""
+        """Send a new engine the settings of the view that the previous one had."""
         if self._lens:
             self._run.send(Watch(lens=True))
-        self.pace = self.pace.pause(False)  # it was for the answer that is broken off
+        self.pace = self.pace.pause(False)  # the pause was for the answer that is broken off
         if self.pace.rate is not None:
             self._run.send(self.pace.command())
 
     async def close(self) -> None:
-        """End the engine, and what else is running."""
+        """End the engine, and the trial of another model."""
         if self._trial is not None:
             await self._trial.run.close()
         await self._run.close()
@@ -144,12 +144,12 @@ class SessionEngines(ABC):
         self._move(Trigger.RESTARTED)
 
     def stuck_for(self) -> float | None:
-        """Seconds of silence of an engine that should have sent something; None while all is well, as in a pause."""
+        """Return the seconds of silence of an engine that should have sent something; None if it is well, or paused."""
         return self._run.silent_for(self.most_silence)
 
     @property
     def most_silence(self) -> float | None:
-        """How many seconds the engine may be silent; None where nothing is expected of it."""
+        """The longest acceptable silence of the engine, in seconds; None where nothing is expected of it."""
         waits = self.pace.paused and self.asking and not self._step_due
         if waits and not self.racing and self.state in (State.READY, State.ANSWERING):
             return None
@@ -161,11 +161,11 @@ class SessionEngines(ABC):
 
     @property
     def racing(self) -> bool:
-        """Does a race have the engine? It may have been left, while its last pass is still under way."""
+        """Whether a race uses the engine; also after the user has left it, while its last pass is running."""
         return self._race is not None
 
     def lend(self, turns: RaceTurns) -> Ready | None:
-        """See `ladechat.session.race_turns.Lender`. A race goes as fast as it can, and nobody looks at panels."""
+        """Lend the engine to a race, at full speed and without the lens: see `ladechat.session.race_turns.Lender`."""
         self._race = turns
         self._run.restart_silence()
         if self.state is State.ENDED:
@@ -178,12 +178,12 @@ class SessionEngines(ABC):
         return None if self._ready is None else replace(self._ready, settings=self.wished)
 
     def send_for_race(self, command: Command) -> None:
-        """See `ladechat.session.race_turns.Lender`."""
+        """Send a command of the race: see `ladechat.session.race_turns.Lender`."""
         self._run.restart_silence()
         self._run.send(command)
 
     def race_over(self) -> None:
-        """See `ladechat.session.race_turns.Lender`. What the user has wanted meanwhile is done now."""
+        """Take the engine back: see `ladechat.session.race_turns.Lender`. Commands that were deferred are sent now."""
         self._race = None
         if self.pace != ViewerPace():
             self._run.send(self.pace.command())
@@ -194,7 +194,7 @@ class SessionEngines(ABC):
             self._run.send(command)
 
     def _send(self, command: Command) -> None:
-        """Send what begins or ends an answer; after a race."""
+        """Send a command that starts or ends an answer; during a race it is deferred to its end."""
         self._run.restart_silence()
         if self.racing:
             self._after_race.append(command)
@@ -202,7 +202,7 @@ class SessionEngines(ABC):
             self._run.send(command)
 
     def _of_race(self, event: Event) -> bool:
-        """Whether an event is of a race's turn, and no part of what the session shows and records."""
+        """Return whether an event belongs to a race's turn, which the session neither shows nor records."""
         if isinstance(event, Ready):
             self._ready = event
         if self._race is None or not self._race.take(event):
@@ -214,7 +214,7 @@ class SessionEngines(ABC):
         return True
 
     def _end_race(self, why: Failed | None = None) -> None:
-        """The engine ends, and with it the race and what was to come after it."""
+        """End a race because its engine ends, and drop the deferred commands."""
         self._after_race.clear()
         if self._race is not None:
             self._race.break_off(why)
@@ -222,10 +222,10 @@ class SessionEngines(ABC):
     # --- another model ------------------------------------------------------------------------------------------------
 
     def use_model(self, model: str, new_engine: NewEngine) -> bool:
-        """Have another model answer as soon as its files are found; False while an earlier engine is being ended.
+        """Switch to another model once its files are found; return False while an earlier engine is being ended.
 
-        Until then, and where there is no such model, the one that answers goes on. One that is found and then cannot be
-        loaded gives way to it again.
+        Until then, and if there is no such model, the present one continues. If the model is found but cannot be
+        loaded, the session returns to the present one.
         """
         if self.state is State.RESTARTING:
             return False
@@ -237,19 +237,19 @@ class SessionEngines(ABC):
 
     @property
     def looking_for(self) -> str:
-        """The model whose files are being looked for; "" where none are."""
+        """The model whose files are being looked for; "" if there is none."""
         return "" if self._trial is None else self._trial.model
 
     def _end_trial(self) -> None:
-        """Look for another model no more."""
+        """Cancel the search for another model."""
         if self._trial is not None:
             self._run.end_other(self._trial.run)
             self._trial = None
             self.changed()
 
     def _settings_for(self, model: str) -> Settings:
-        """The settings for another model. It begins with its own first decoder where the one that decodes now was the
-        first of the present model, or is not for every model, as one that drafts with what was trained.
+        """Return the settings for another model: with its own default decoder if the present decoder is the default of
+        the present model, or does not fit every model, as one whose drafter was trained for it.
         """
         info = catalog.DECODERS.get(self.wished.decoder)
         if info is None or info.needs is not None or info.least_layers or info is catalog.first_decoder(self.model):
@@ -257,7 +257,7 @@ class SessionEngines(ABC):
         return self.wished
 
     def _take_model(self, trial: ModelTrial) -> None:
-        """Put the engine of another model, which runs already, in the place of this one."""
+        """Replace this engine by that of another model, which is running already."""
         if trial is not self._trial:
             return
         self._trial = None
@@ -270,7 +270,7 @@ class SessionEngines(ABC):
         self._run.end_other(before)
         self._began()
         self._greet()
-        if self.wished != trial.settings:  # they were changed while its files were looked for
+        if self.wished != trial.settings:  # they were changed during the search for its files
             self._run.send(Configure(**asdict(self.wished)))
         self._model_taken(trial.model, decoder if decoder != self.wished.decoder else "")
         for event in trial.events:
@@ -279,11 +279,11 @@ class SessionEngines(ABC):
     def _refuse_model(self, trial: ModelTrial, why: Failed) -> None:
         if trial is self._trial:
             self._end_trial()
-            self._add(replace(why, fatal=False))  # of this engine nothing else was shown
+            self._add(replace(why, fatal=False))  # nothing else of this engine was shown
             self._model_refused(trial.model, why)
 
     def _go_back(self, why: Failed) -> None:
-        """Have the model answer again that did before this one, if this one has failed to load."""
+        """Return to the previous model if this one has failed to load."""
         way, self._way_back = self._way_back, None
         if way is None:
             return
@@ -293,17 +293,17 @@ class SessionEngines(ABC):
         self._model_taken(way.model)
         self._model_refused(refused, why)
 
-    # --- what the user wants ------------------------------------------------------------------------------------------
+    # --- the user's requests ------------------------------------------------------------------------------------------
 
     def configure(self, change: Configure) -> None:
-        """Ask for other settings. What then holds, the engine says."""
+        """Request other settings. The engine reports which are active then."""
         given = {name: getattr(change, name) for name in change.__struct_fields__}
         given["parameters"] = {**self.wished.parameters, **(change.parameters or {})}
         self.wished = replace(self.wished, **{name: value for name, value in given.items() if value is not None})
         self._run.send(change)
 
     def set_pace(self, pace: ViewerPace) -> None:
-        """Have the engine take its steps at another pace, in this answer and those after it."""
+        """Set the pace of the engine's steps, in this answer and later ones."""
         if pace != self.pace:
             self.pace = pace
             self._run.restart_silence()
@@ -312,13 +312,13 @@ class SessionEngines(ABC):
             self.changed()
 
     def take_step(self) -> None:
-        """One step of a paused answer."""
+        """Take one step of a paused answer."""
         self._step_due = True
         self._run.restart_silence()
         self._run.send(Pace(steps_per_second=0.0, step=True))
 
     def watch(self, lens: bool) -> None:
-        """Say whether somebody looks at what hidden states read at each layer; a new engine is told it too."""
+        """Set whether the readings of hidden states at each layer are shown; later engines receive the same."""
         if lens != self._lens:
             self._lens = lens
             if not self.racing:

@@ -1,4 +1,4 @@
-"""An export of a conversation from within the app: `ladechat export`, run beside it, so that the screen goes on."""
+"""Exports a conversation from within the app: runs `ladechat export` in a process, so that the UI stays responsive."""
 
 import asyncio
 import contextlib
@@ -17,27 +17,27 @@ from ladechat.terminal import PROGRESS_LINES
 COMMAND = (sys.executable, "-P", "-m", "ladechat", "export")
 """`-P` keeps the working directory off `sys.path`, as for an engine."""
 SECONDS_TO_LEAVE = 3.0
-"""So long an interrupted export has to delete its unfinished file; then it is killed."""
+"""The time that an interrupted export has to delete its unfinished file before it is killed."""
 FAILURE = re.compile("(?:ladechat|Error): (.+)")
-"""Why there is no file, as the program says it, or its command line."""
+"""Matches the reason for a failure, as the program or its command line reports it."""
 
 
 class ExportFailed(Exception):
-    """Why there is no file, in a sentence."""
+    """The reason why there is no file, in a sentence."""
 
 
 async def export(events: Sequence[Event], arguments: Sequence[str], progress: Callable[[str], None]) -> None:
-    """Make a file of these events, which go through a private file that is gone at the end, whatever that is.
+    """Export these events, by way of a private temporary file.
 
-    Cancelled, it ends the process first; of a file that was begun nothing is left.
+    If it is cancelled, it ends the process first, and an unfinished file is deleted.
 
     Args:
-        events: of a recording, its header first.
-        arguments: what `ladechat export` takes behind the recording.
-        progress: is told what is being done, as in "drawing 45%".
+        events: the events of a recording, its header first.
+        arguments: the arguments of `ladechat export` after the recording.
+        progress: called with the present state, as in "drawing 45%".
 
     Raises:
-        ExportFailed: there is no file.
+        ExportFailed: no file was written.
     """
     try:
         with tempfile.TemporaryDirectory(prefix="ladechat-", ignore_cleanup_errors=True) as folder:
@@ -76,7 +76,7 @@ async def _run(command: Sequence[str], progress: Callable[[str], None]) -> None:
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
-    """The lines, without what is longer than the reader takes."""
+    """Yield the lines, except those longer than the reader's limit."""
     while True:
         try:
             line = await stream.readline()
@@ -88,7 +88,7 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """As Ctrl+C would: it takes away the part of the file that it has written."""
+    """End the process as Ctrl+C would, so that it deletes its unfinished file."""
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signal.SIGINT)
     try:

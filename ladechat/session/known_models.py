@@ -1,4 +1,4 @@
-"""The models that are known without asking anybody: the bundled one, those in the hub's cache, those used before."""
+"""The models that are known without a network: the bundled one, those in the hub's cache, and those used before."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -9,20 +9,20 @@ from ladechat.files import matching, seen
 from ladechat.session.conversation_store import ConversationStore
 
 OF_A_MODEL = "models--"
-"""What the folder of a model begins with in the hub's cache; `--` stands for the slash of its name."""
+"""The start of the name of a model's folder in the hub's cache; `--` stands for the slash in the model's name."""
 
 GONE = "used before, not there any more"
 
 
 class KnownModel(NamedTuple):
-    """A model by the name that it is asked for by, and where it comes from, in a few words."""
+    """A model by the name that the user enters for it, and its source in a few words."""
 
     name: str
     about: str
 
 
 def hub_cache() -> Path:
-    """Where huggingface_hub keeps what it has fetched. It is not asked: importing it takes a second."""
+    """Return the cache folder of huggingface_hub. It is not called, since importing it takes a second."""
     if named := os.environ.get("HF_HUB_CACHE"):
         return Path(named).expanduser()
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -32,12 +32,12 @@ def hub_cache() -> Path:
 def known_models(
     store: ConversationStore | None, used: Iterable[str] = (), failed: Iterable[str] = ()
 ) -> list[KnownModel]:
-    """Each model once: the bundled one first, then those used before, latest first, then the others of the cache.
+    """Return each model once: the bundled one first, then those used before, latest first, then the rest of the cache.
 
     Args:
-        store: the conversations that are kept; None knows of none.
+        store: the saved conversations; None: none are known.
         used: the models of this session that have answered, or can.
-        failed: those that could not be loaded.
+        failed: the models that could not be loaded.
     """
     asked = [kept.model for kept in store.conversations()] if store is not None else []
     before = [KnownModel(name, "used before" if _may_be_there(name) else GONE) for name in (*used, *asked) if name]
@@ -49,12 +49,12 @@ def known_models(
 
 
 def _may_be_there(name: str) -> bool:
-    """Whether it is no path, or one that leads somewhere."""
+    """Return whether it is not a path, or one that exists."""
     return not Path(name).is_absolute() or seen(Path(name))
 
 
 def _cached(cache: Path) -> Iterator[KnownModel]:
-    """The models that are there with a configuration and weights, as far as the cache may be searched."""
+    """Yield the cached models that have a configuration and weights, in folders that can be read."""
     for folder in matching(cache, f"{OF_A_MODEL}*"):
         name = folder.name.removeprefix(OF_A_MODEL).replace("--", "/")
         versions = (each for each in matching(folder, "snapshots/*") if seen(each / "config.json"))

@@ -1,4 +1,4 @@
-"""What a session needs of the screen that shows it."""
+"""The interfaces between a session and the screen that shows it."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,28 +7,28 @@ from ladechat.protocol import Event, Failed
 
 
 class Listener(Protocol):
-    """What a session needs of a screen."""
+    """The methods that a session calls on a screen."""
 
     def show(self, events: Sequence[Event]) -> None:
         """Draw events, in their order."""
         ...
 
     def give_back(self, question: str, *, replacing: bool) -> None:
-        """Offer the user a question that got no answer: another one, or in the place of the last."""
+        """Offer the user a question that got no answer: as a new one, or in place of the last one."""
         ...
 
     def recording_failed(self, error: OSError) -> None:
-        """Say that the recording has ended early."""
+        """Report that the recording has ended early."""
         ...
 
 
 class ModelListener(Protocol):
-    """What a session needs of a screen where models are chosen."""
+    """The methods that a session calls on a screen for choosing models."""
 
     def model_taken(self, model: str, replaced: str) -> None:
-        """Say that another model answers from now on, and which decoder was replaced for it, "" if none was."""
+        """Report that another model answers from now on, and which decoder was replaced for it, "" if none was."""
         ...
 
     def model_refused(self, model: str, why: Failed) -> None:
-        """Say that a model cannot be had, and that the one that answered goes on."""
+        """Report that a model cannot be used, and that the previous one continues."""
         ...

@@ -1,4 +1,4 @@
-"""A live engine: a process beside the UI that speaks the protocol over its pipes, as a source of events."""
+"""A live engine as a source of events: a process of its own that speaks the protocol over its pipes."""
 
 import asyncio
 import codecs
@@ -28,24 +28,24 @@ from ladechat.session.appending import is_there
 from ladechat.session.order import Order
 
 SECONDS_TO_LEAVE = 3.0
-"""How long an engine may take to end after `shutdown` before it is killed."""
+"""The time an engine has to end after `shutdown` before it is killed."""
 BYTES_OF_A_LOG = 1_000_000
 MOST_OF_A_LINE = 500
-"""Characters of the last line of a log that are shown."""
+"""The number of characters of a log's last line that are shown."""
 LOGS_KEPT = 10
-"""Each engine has a log of its own, so that two at once do not write into one file."""
+"""The number of logs. Each engine has a log of its own, so that two at once do not write to one file."""
 
 
 class LiveEngine:
-    """Starts an engine, exchanges lines with it, and makes sure that it ends.
+    """Starts an engine, exchanges lines with it, and ensures that it ends.
 
     Args:
-        command: its command line, the program first; `ladechat.engine_options` has that of our own.
-        logs: the folder for its log; by default where the platform has logs.
+        command: its command line, the program first; `ladechat.engine_options` has that of ladechat's own engine.
+        logs: the folder for its log; by default the platform's folder for logs.
 
     Attributes:
-        log: the file that keeps what it writes on standard error.
-        left_out: how many of its lines were no events, or none that may come where they came.
+        log: the file with what it writes to standard error.
+        left_out: the number of its lines that were no events, or events out of order.
     """
 
     def __init__(self, command: Sequence[str], logs: Path | None = None) -> None:
@@ -68,17 +68,17 @@ class LiveEngine:
 
     @property
     def last_line(self) -> str:
-        """The last line that it has written on standard error; "" if there is none. No log has to be writable."""
+        """The last line that it has written to standard error; "" if there is none. It does not need a writable log."""
         lines = self._end_of_log.split("\n")
         return next((line.strip()[:MOST_OF_A_LINE] for line in reversed(lines) if line.strip()), "")
 
     async def start(self) -> None:
-        """Start the process. It is ready when it says so."""
+        """Start the process. Its `ready` event says when it can be used."""
         loop = asyncio.get_running_loop()
         transport, pipes = await loop.subprocess_exec(
             lambda: _Pipes(MAX_LINE_BYTES, loop),
             *self._command,
-            start_new_session=True,  # Ctrl+C in the terminal is for the UI, which then says what it wants
+            start_new_session=True,  # Ctrl+C in the terminal goes to the UI alone, which then sends commands
         )
         self._process = asyncio.subprocess.Process(transport, pipes, loop)
         self.log = self._logs / f"engine-{datetime.now():%Y%m%d-%H%M%S}-{self._process.pid}.log"
@@ -87,9 +87,9 @@ class LiveEngine:
         self._started.set()
 
     async def send(self, command: Command) -> None:
-        """Send a command, once the engine has been started. One that comes after its end is dropped.
+        """Send a command, once the engine was started. Commands after its end are dropped.
 
-        It waits while the engine reads nothing, at the longest until `close`.
+        It waits while the engine does not read, at most until `close`.
         """
         await self._started.wait()
         if self._process is None:
@@ -106,12 +106,12 @@ class LiveEngine:
                 self._process.send_signal(WHERE)
 
     async def events(self) -> AsyncIterator[Event]:
-        """The engine's events, until it ends. A last line without its newline is left out.
+        """Yield the engine's events, until it ends. A last line without its newline is skipped.
 
-        A line that is no event, or none that may come there, is left out. The first one is told of by an event of our
-        own, behind one of the engine's: a recording has to begin with its header.
+        Lines that are no events, or events out of order, are skipped. The first of them is reported by an event of the
+        UI, after one of the engine's, since a recording has to begin with its header.
 
-        Processes that the engine has started end with it: left behind, they would hold memory and the pipes.
+        Processes that the engine has started are killed at its end: they would hold memory and the pipes.
         """
         if self._process is None or self._process.stdout is None or self._ending is None:
             raise RuntimeError("The engine was not started.")
@@ -141,9 +141,9 @@ class LiveEngine:
         await asyncio.wait([self._ending])
 
     async def close(self) -> None:
-        """End the engine and all that it has started: ask, wait a little, then kill.
+        """End the engine and all processes that it has started: ask, wait a little, then kill.
 
-        An engine that is frozen, or that no longer reads, cannot hold this up.
+        An engine that is frozen, or that no longer reads, cannot delay this.
         """
         self._started.set()
         if self._process is None or self._ending is None or self._draining is None:
@@ -155,13 +155,13 @@ class LiveEngine:
         if self._process.returncode is None:
             _kill_group_of(self._process)
         await asyncio.wait([self._ending])
-        # A process that has left the engine's group may hold its standard error open: do not wait for that one.
+        # A process that has left the engine's group may hold its standard error open: wait for it no longer than this.
         await asyncio.wait([self._draining], timeout=SECONDS_TO_LEAVE)
         self._draining.cancel()
         self._process._transport.close()  # type: ignore[attr-defined]  # nothing public closes its pipes
 
     async def _drain(self) -> None:
-        """Copy the engine's standard error into a rotating file, if that can be written.
+        """Copy the engine's standard error to a rotating file, if that can be written.
 
         It is read in any case: a full pipe would block the engine.
         """
@@ -184,13 +184,13 @@ class LiveEngine:
 
 
 class _Log(RotatingFileHandler):
-    """A log for its user alone. It reports no errors of its own: they would be printed over the screen."""
+    """A log that only its owner can read. It reports no errors of its own: they would be printed over the screen."""
 
     def _open(self) -> TextIOWrapper:
         return open(self.baseFilename, "a", encoding="utf-8", opener=_readable_by_its_user_alone)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record. Where the log was removed, as by another ladechat that tidied up, it is begun anew."""
+        """Write a record. If the log was removed, as by another ladechat that removes old logs, it is created again."""
         log = self.stream
         if log is not None and not is_there(log.fileno(), Path(self.baseFilename)):
             with contextlib.suppress(OSError):
@@ -207,7 +207,7 @@ def _readable_by_its_user_alone(path: str, flags: int) -> int:
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | ProtocolError]:
-    """Whole lines with their ends; in the place of one that is too long, what is wrong with it."""
+    """Yield whole lines with their line ends; for a line that is too long, an error."""
     too_long = False
     while True:
         try:
@@ -223,14 +223,14 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | Protocol
 
 
 def _left_out(error: ProtocolError, after: Event) -> Failed:
-    """The event that says so, in the place and time of the one before it."""
+    """Return the event that reports an error in a line, with the sequence number and time of the event before it."""
     message = f"Something that the engine said cannot be read and is left out: {error}."
     hint = "The engine's log names all such lines; if answers are broken, start the engine again."
     return Failed(code="internal", message=message, hint=hint, seq=after.seq, t=after.t)
 
 
 class _Pipes(asyncio.subprocess.SubprocessStreamProtocol):
-    """The pipes of a process, as asyncio has them; and an event for its end.
+    """The pipes of a process, as asyncio has them, and an event for its end.
 
     asyncio's own `wait` also waits for every other process that holds one of the pipes.
     """
@@ -251,13 +251,13 @@ async def _end_of(process: asyncio.subprocess.Process, pipes: _Pipes) -> None:
 
 
 def _kill_group_of(process: asyncio.subprocess.Process) -> None:
-    """Kill a process and those that it has started, as far as they still run."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # usually none is left
+    """Kill a process and those that it has started, if they still run."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # usually none of them still runs
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def _tidy(folder: Path) -> None:
-    """Remove all logs but the newest, each with its rotated parts. One that is still written to is created anew."""
+    """Remove all logs but the newest, each with its rotated parts. A log that is still written to is created again."""
     logs = sorted(folder.glob("engine-*.log"))  # their names begin with the time
     for old in logs[: -LOGS_KEPT + 1]:
         for part in folder.glob(f"{old.name}*"):

@@ -1,4 +1,4 @@
-"""Measures decoders on one question, one after another, on one engine."""
+"""Measures decoders on one question, one after another, in one engine."""
 
 from collections.abc import Sequence
 
@@ -24,13 +24,13 @@ from ladechat.session.state import SILENCE_SECONDS, State
 DEFAULT_DECODERS = (PLAIN, "lookahead", "hidden_transfer", "auto")
 FEWEST, MOST = 2, 4
 SEED = 0
-"""Where random numbers begin in each lane, unless the settings say so."""
+"""The seed of each lane, unless the settings give one."""
 TURN = 0
-"""Of every lane, also in the engine of a chat, whose own turns count from 1."""
+"""The turn of every lane, also in the engine of a chat, whose own turns count from 1."""
 
 
 def problem(names: Sequence[str]) -> str | None:
-    """What is wrong with the decoders that were asked for, in a sentence; None if nothing is."""
+    """Return what is wrong with the requested decoders, in a sentence; None if nothing is."""
     for name in names:
         if name not in catalog.DECODERS:
             return f"There is no decoder {name!r}; give --decoders {FEWEST} to {MOST} of {', '.join(catalog.DECODERS)}."
@@ -40,25 +40,25 @@ def problem(names: Sequence[str]) -> str | None:
 
 
 class Measuring:
-    """Asks an engine the same question with one decoder after another, and keeps what it says.
+    """Asks an engine the same question with one decoder after another, and collects its events.
 
-    The engine decodes as if it had learnt nothing from the answers before: see `Generate.fresh`. Its settings stay as
-    they are.
+    Each answer is decoded without what was learnt from the answers before: see `Generate.fresh`. The engine's settings
+    stay as they are.
 
     Args:
-        engine: not started yet. It is closed when all is measured, or nothing more can be. One that is lent by a chat
-            goes on after that.
+        engine: an engine that was not started yet. It is closed when all is measured, or nothing more can be; one that
+            is lent by a chat continues after that.
         messages: the conversation, the question last.
-        names: the decoders that were asked for; None: the usual ones, as far as the engine offers them.
-        max_new_tokens: the longest answer; None leaves it to the engine.
+        names: the requested decoders; None: the default ones, as far as the engine offers them.
+        max_new_tokens: the longest answer, in tokens; None: the engine's default.
 
     Attributes:
-        lanes: those that run, once the engine has said which it offers.
-        loading: what the engine does before that.
+        lanes: the lanes of the race, once the engine has sent which decoders it offers.
+        loading: the engine's last loading event.
         running: whether something is being measured, or about to be.
-        failure: why nothing more is measured, in a sentence; None where all went well.
-        refused: whether that is because of what was asked for.
-        ended: whether that is because the engine has ended.
+        failure: why nothing more is measured, in a sentence; None if all went well.
+        refused: whether the reason is the request itself.
+        ended: whether the reason is that the engine has ended.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Measuring:
 
     @property
     def question(self) -> str:
-        """What all of them answer."""
+        """The question that all decoders answer."""
         return self._messages[-1].content
 
     @property
@@ -95,15 +95,15 @@ class Measuring:
 
     @property
     def silent_for(self) -> float | None:
-        """Seconds of silence of an engine that should have sent something; None while all is well."""
+        """The seconds of silence of an engine that should have sent something; None if all is well."""
         return self._silence.beyond(SILENCE_SECONDS[State.ANSWERING if self.lanes else State.LOADING])
 
     def conclusions(self) -> list[str]:
-        """What is told at the end: the seal, passes saved, measured times; as far as there is any."""
+        """Return the closing lines: exactness check, passes saved, measured times; without those that are not known."""
         return conclusions(self.lanes)
 
     async def run(self) -> None:
-        """Measure all, until it is done, stopped or has failed; the engine has ended then."""
+        """Measure all decoders, until it is done, stopped or has failed; the engine has ended then."""
         try:
             await self._engine.start()
             async for event in self._engine.events():
@@ -121,7 +121,7 @@ class Measuring:
             await self._engine.close()
 
     async def stop(self) -> None:
-        """Measure no more. A step that is under way is the last; an engine that still loads is ended."""
+        """Stop measuring after the current step; an engine that is still loading is ended."""
         self._stopped = True
         if self.current is None:
             await self._engine.close()
@@ -129,7 +129,7 @@ class Measuring:
             await self._engine.send(Stop())
 
     async def _take(self, event: Event) -> bool:
-        """Keep what an event says, and go on from it; False where nothing more is to come."""
+        """Collect an event, and continue after it; return False if nothing more is to come."""
         match event:
             case Loading():
                 self.loading = event
@@ -152,7 +152,7 @@ class Measuring:
         self.failure, self.ended = sentence, True
 
     def _choose(self, ready: Ready) -> bool:
-        """The lanes, by what this engine offers; False where there is no race in it."""
+        """Set up the lanes with the decoders that this engine offers; return False if no race is possible."""
         offered = {info.name: info for info in ready.decoders if _usable(info, ready)}
         missing = next((name for name in self._names or () if name not in offered), None)
         if missing is not None:
@@ -172,7 +172,7 @@ class Measuring:
         return False
 
     async def _next(self) -> bool:
-        """Begin with the next lane, if there is one."""
+        """Start the next lane; return False if there is none."""
         self._current += 1
         if self._current == len(self.lanes):
             return False

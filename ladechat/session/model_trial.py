@@ -1,6 +1,4 @@
-"""Looking for the files of another model while the present one goes on answering, so that a mistyped name changes
-nothing.
-"""
+"""The search for the files of another model while the present one answers, so that a wrong name changes nothing."""
 
 from collections.abc import Callable
 
@@ -9,23 +7,23 @@ from ladechat.session.engine_run import EngineRun
 from ladechat.session.source import EngineSource
 
 NewEngine = Callable[[Settings], EngineSource]
-"""Makes an engine that will start with these settings."""
+"""Creates an engine that will start with these settings."""
 
 
 class ModelTrial:
-    """An engine that looks for the files of its model. Before they are found it takes hardly any memory, and its events
+    """An engine that looks for the files of its model. Until they are found it takes hardly any memory, and its events
     are not shown.
 
     Args:
-        model: its name.
-        new_engine: makes its engine, and each one after it.
-        found: told once, when the files are there, or begin to come.
-        refused: told once, when the model cannot be had, and why.
+        model: the model's name.
+        new_engine: creates its engine, and each later one.
+        found: called once, when the files were found, or their download begins.
+        refused: called once, when the model cannot be used, with the reason.
 
     Attributes:
-        settings: what its engine starts with.
+        settings: the settings that its engine starts with.
         run: the engine.
-        events: what it has said so far.
+        events: its events so far.
     """
 
     def __init__(
@@ -58,6 +56,6 @@ class ModelTrial:
 
 
 def _is_looking(event: Event) -> bool:
-    """Does an engine say this before it knows whether there is such a model?"""
+    """Return whether an engine sends this event before it knows whether its model exists."""
     first_stage = isinstance(event, Loading) and event.stage == 1 and event.total_bytes is None
     return first_stage or isinstance(event, Header)

@@ -1,4 +1,4 @@
-"""What one event cannot tell by itself: whether it may come where it comes in its stream."""
+"""Checks the order of events in a stream, which no single event can show."""
 
 from ladechat.protocol import (
     Asked,
@@ -20,13 +20,13 @@ from ladechat.protocol import (
 
 
 class Order:
-    """Reads the lines of a stream in their order, live or from a recording.
+    """Reads the lines of a stream in order, live or from a recording.
 
     A stream begins with its header. Steps, and the end of a turn, belong to a turn that was asked or has started, and
-    is neither at its end nor forgotten with its conversation.
+    has neither ended nor been cleared with its conversation.
 
     Args:
-        restarts: whether other headers may follow, as in a recording: each engine that was started anew has its own.
+        restarts: whether more headers may follow, as in a recording: each engine that was restarted sends its own.
     """
 
     def __init__(self, *, restarts: bool) -> None:
@@ -35,10 +35,10 @@ class Order:
         self._turn: int | None = None
 
     def event(self, line: bytes) -> Event | None:
-        """The event in the next line, or None for a kind that this version does not know.
+        """Return the event in the next line; None for a kind that this version does not know.
 
         Raises:
-            ProtocolError: it is none, or none that may come here. The stream can be read on.
+            ProtocolError: the line is no event, or one that may not come at this place. Reading can continue after it.
         """
         event = decode_event(line)
         match event:

@@ -1,4 +1,4 @@
-"""What a session itself says of answers, and of an engine, that do not come to their end."""
+"""The session's own failure events, for answers and engines that end early."""
 
 from ladechat.protocol import Failed
 

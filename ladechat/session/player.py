@@ -1,4 +1,4 @@
-"""A replay: where in a recording one is, and what is due."""
+"""A replay: the position in a recording, and the events that are due."""
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
@@ -11,11 +11,11 @@ SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 
 @dataclass
 class Player:
-    """Where in a recording one is, and what is due.
+    """The position in a recording, and the events that are due.
 
     Attributes:
-        position: how many events have been shown.
-        playing: whether time goes on.
+        position: the number of events shown.
+        playing: whether the clock is running.
     """
 
     recording: Recording
@@ -27,28 +27,28 @@ class Player:
 
     @property
     def speed(self) -> float:
-        """1 is the pace of the session."""
+        """The speed as a multiple of the session's own pace."""
         return SPEEDS[self._speed]
 
     @property
     def at_end(self) -> bool:
-        """Has everything been shown? Not before all has been read."""
+        """Whether all events have been shown; False until the recording has been read to its end."""
         return self.recording.complete and self.position == len(self.recording.events)
 
     @property
     def fraction(self) -> float:
-        """How far it has come, 0 to 1: by events, and as long as there are more to read, of what has been read."""
+        """The progress, 0 to 1: the fraction of events shown, of the part of the recording that has been read."""
         return self.recording.share * self.position / len(self.recording.events)
 
     @property
     def turn(self) -> Turn | None:
-        """The question that was asked last."""
+        """The last question that was asked."""
         turns = self.recording.turns
         asked = bisect_left(turns, self.position, key=lambda turn: turn.position)
         return turns[asked - 1] if asked else None
 
     def due(self, now: float) -> list[Event]:
-        """What is to be shown since the last call. `now` is in seconds, on any clock that does not go back."""
+        """Return the events to show since the last call. `now` is in seconds, on any monotonic clock."""
         passed, self._now = now - (self._now if self._now is not None else now), now
         if not self.playing:
             return []
@@ -60,26 +60,26 @@ class Player:
         return self.recording.events[start : self.position]
 
     def change_speed(self, steps: int) -> None:
-        """Faster or slower, within what there is."""
+        """Change the speed by some places in the table of speeds, within its range."""
         self._speed = min(max(self._speed + steps, 0), len(SPEEDS) - 1)
 
     def seek(self, position: int) -> None:
-        """Go where `position` events have been shown."""
+        """Move to where `position` events have been shown."""
         self.position = min(max(position, 0), len(self.recording.events))
         self.seconds = self.recording.times[self.position - 1] if self.position else 0.0
 
     def end(self) -> int:
-        """The position at the end.
+        """Return the position at the end.
 
         Raises:
-            NotRead: it is not known yet.
+            NotRead: it has not been read yet.
         """
         if not self.recording.complete:
             raise NotRead
         return len(self.recording.events)
 
     def place_at(self, fraction: float) -> int:
-        """The position at a place of the whole, 0 to 1.
+        """Return the position at a fraction of the whole, 0 to 1.
 
         Raises:
             NotRead: it has not been read yet.
@@ -90,7 +90,7 @@ class Player:
         return round(fraction / share * len(self.recording.events))
 
     def step_forward(self) -> int:
-        """The position behind the next step, or at the end.
+        """Return the position after the next step, or at the end.
 
         Raises:
             NotRead: it has not been read yet.
@@ -100,19 +100,19 @@ class Player:
         return later if later < len(steps) else self.end()
 
     def step_back(self) -> int:
-        """The position behind the step before the one that was shown last, or at the beginning."""
+        """Return the position after the step before the last one shown, or at the beginning."""
         steps = self.recording.steps_before
         return bisect_left(steps, steps[max(self.position - 1, 0)]) if self.position > 1 else 0
 
     def behind(self, turn: int, index: int) -> int | None:
-        """The position behind a step that has been shown; None if there is no such step."""
+        """Return the position after a step that has been shown; None if there is no such step."""
         for place in range(self.position - 1, -1, -1):
             if self.recording.step_at(place) == (turn, index):
                 return place + 1
         return None
 
     def next_turn(self) -> int:
-        """The position behind the next question, or at the end.
+        """Return the position after the next question, or at the end.
 
         Raises:
             NotRead: it has not been read yet.
@@ -122,13 +122,13 @@ class Player:
         return self.end() if found is None else found
 
     def previous_turn(self) -> int:
-        """The position behind the question of this turn; there already, behind the one before, or at the beginning."""
+        """Return the position after this turn's question; if already there, after the one before, or the start."""
         earlier = (turn.position + 1 for turn in reversed(self.recording.turns) if turn.position + 1 < self.position)
         return next(earlier, 0)
 
     def found(self, text: str) -> int | None:
-        """The position behind the next place where a text is written, in a question or an answer; behind the last one
-        the first again. None if it is nowhere. Case does not matter.
+        """Return the position after the next occurrence of a text, in a question or an answer; after the last one, the
+        first again. None if there is none. Case is ignored.
 
         Raises:
             NotRead: not all has been read yet.

@@ -1,4 +1,4 @@
-"""What was asked in earlier sessions, for the prompt to bring back: a file of JSON strings, one a line."""
+"""The questions of earlier sessions, for the prompt to recall: a file of JSON strings, one per line."""
 
 import contextlib
 import os
@@ -12,17 +12,18 @@ from ladechat.session.appending import PRIVATE, append_line
 
 MOST_QUESTIONS = 1000
 MOST_CHARACTERS = 20_000
-"""Of a question: what is longer was pasted from somewhere."""
+"""The longest question that is saved: anything longer was probably pasted."""
 
 
 class PromptHistory:
-    """Reads and adds. A history that cannot be read is begun anew, and one that cannot be written is not missed.
+    """Reads and adds questions. A history that cannot be read is replaced by a new one, and failures to write are
+    ignored.
 
-    Several programs may add at once. A question that is added in the moment in which another program shortens the file
-    may be lost.
+    Several programs may add at once. A question added at the moment in which another program shortens the file may be
+    lost.
 
     Args:
-        path: the file, which only its user may read; by default in the user's data folder.
+        path: the file, which only its owner can read; by default in the user's data folder.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -31,8 +32,8 @@ class PromptHistory:
     def read(self) -> tuple[list[str], str]:
         """Return the latest questions, oldest first, and what is wrong with the file, in a sentence; "" if nothing is.
 
-        Of several alike in a row there is one, and a line that cannot be read is left out. A file twice as long as it
-        may be is shortened.
+        Consecutive duplicates are merged, and lines that cannot be read are skipped. A file twice as long as the limit
+        is shortened.
         """
         found, problem = read_saved(self._path, _lines_and_questions)
         lines, questions = found or (0, [])
@@ -41,7 +42,7 @@ class PromptHistory:
         return questions[-MOST_QUESTIONS:], problem
 
     def add(self, question: str) -> None:
-        """Add a question."""
+        """Append a question to the file."""
         if len(question) > MOST_CHARACTERS:
             return
         with contextlib.suppress(OSError):
@@ -62,10 +63,10 @@ def _line(question: str) -> bytes:
 
 
 def _lines_and_questions(content: bytes) -> tuple[int, list[str]]:
-    """How many lines there are, and the questions in those that can be read.
+    """Return the number of lines, and the questions in those that can be read.
 
     Raises:
-        ValueError: none of them can be.
+        ValueError: none of them can be read.
     """
     lines = content.splitlines()
     questions: list[str] = []

@@ -1,4 +1,4 @@
-"""A race: what several decoders made of one question, how that is told, and where on a clock one watches it."""
+"""A race: the answers of several decoders to one question, the conclusions, and the clock on which it is watched."""
 
 import math
 from bisect import bisect_right
@@ -11,29 +11,29 @@ from ladechat.protocol import Settings, Step, TurnFinished
 from ladechat.session.player import SPEEDS
 
 PLAIN = "autoregressive"
-"""Plain decoding: what passes saved and times are compared with."""
+"""Plain decoding: the reference for passes saved and times."""
 NEAR_TIE = 0.25
-"""Log-probabilities no farther apart may change places by rounding: two steps of bfloat16, at logits from 16 to 32."""
+"""The largest gap between log-probabilities that rounding can swap: two steps of bfloat16, for logits from 16 to 32."""
 PASSES_PER_SECOND = 8.0
-"""On the clock of passes, at speed 1: slow enough to see each."""
+"""The clock of passes at speed 1: slow enough to see each pass."""
 SECONDS_TO_WATCH = 8.0
-"""On the clock of seconds a race begins at the highest speed, up to its own, at which it takes so long."""
+"""On the clock of seconds, a race starts at the highest speed, up to 1, at which it takes this long."""
 
 
 MOST_GAIN = 1.15
-"""A gain in time beyond so many times the tokens a pass is no gain of the decoder's."""
+"""The largest credible gain in speed, relative to tokens per pass; more cannot be due to the decoder."""
 DISTURBED = "More than the tokens a pass cannot be: something else kept this machine busy. Race again in quiet."
 
 
 @dataclass
 class Lane:
-    """One decoder, and what it was seen to do.
+    """A decoder in a race, and its measured steps.
 
     Attributes:
-        name, label: the decoder's.
-        settings: those that held when it began; None before that.
+        name, label: the name and label of the decoder.
+        settings: the settings of its answer; None before it has started.
         steps: in order.
-        finished: how its answer ended; None while it is measured, or where the engine broke off.
+        finished: the end of its answer; None while it is measured, or if the engine broke off.
     """
 
     name: str
@@ -44,45 +44,45 @@ class Lane:
 
     @property
     def token_ids(self) -> list[int]:
-        """The answer."""
+        """The token ids of the answer."""
         return [token for step in self.steps for token in step.token_ids]
 
     @property
     def seconds(self) -> float:
-        """What its steps took on this machine, without the reading of the prompt."""
+        """The time of its steps on this machine, without prefill."""
         return sum(step.timing.step_ms for step in self.steps) / 1000
 
     @property
     def whole(self) -> bool:
-        """Did the answer come to an end of its own?"""
+        """Whether the answer came to an end of its own."""
         return self.finished is not None and self.finished.reason in ("eos", "max_new_tokens", "context")
 
     def token(self, place: int) -> tuple[str, float]:
-        """The text and the log-probability of a token of the answer."""
+        """Return the text and the log-probability of a token of the answer."""
         each = ((text, log) for step in self.steps for text, log in zip(step.pieces, step.logprobs, strict=True))
         return list(each)[place]
 
 
 class Clock(StrEnum):
-    """What a lane's steps are set against."""
+    """The clock on which the steps of the lanes are shown."""
 
     PASSES = "passes"
-    """Each step takes one tick, as on a machine with room to spare, where a pass of many slots costs no more."""
+    """Each step takes one tick, as on a machine with spare compute, where a pass over many slots costs no more."""
 
     SECONDS = "seconds"
-    """Each step takes what it took on this machine."""
+    """Each step takes its measured time on this machine."""
 
 
 class Track:
-    """Where in a race one is. All lanes start at zero and run along one clock.
+    """The position in a race. All lanes start at zero and run along one clock.
 
     Args:
-        lanes: all of them measured.
+        lanes: the lanes, all of them measured.
 
     Attributes:
         clock: see `Clock`.
-        at: how far it has come, in passes or seconds.
-        playing: whether it goes on by itself.
+        at: the position, in passes or seconds.
+        playing: whether the clock is running.
     """
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
@@ -100,29 +100,29 @@ class Track:
 
     @property
     def end(self) -> float:
-        """When the last lane is at its end."""
+        """The time at which the last lane ends."""
         return self._end(self.clock)
 
     @property
     def at_end(self) -> bool:
-        """Are all lanes at their end?"""
+        """Whether all lanes have ended."""
         return self.at >= self.end
 
     @property
     def speed(self) -> float:
-        """On the clock of seconds 1 is the pace of this machine, on that of passes `PASSES_PER_SECOND`."""
+        """The speed: 1 is the pace of this machine on the clock of seconds, `PASSES_PER_SECOND` on that of passes."""
         return SPEEDS[self._speeds[self.clock]]
 
     def steps_done(self, lane: int) -> int:
-        """How many of a lane's steps are done by now."""
+        """Return the number of a lane's steps that are done."""
         return bisect_right(self._times[self.clock][lane], self.at)
 
     def finished_at(self, lane: int) -> float:
-        """When a lane is at its end."""
+        """Return the time at which a lane ends."""
         return max(self._times[self.clock][lane], default=0.0)
 
     def advance(self, now: float) -> None:
-        """Let the clock run on since the last call. `now` is in seconds, on any clock that does not go back."""
+        """Advance the clock since the last call. `now` is in seconds, on any monotonic clock."""
         passed, self._now = now - (self._now if self._now is not None else now), now
         if self.playing:
             pace = PASSES_PER_SECOND if self.clock is Clock.PASSES else 1.0
@@ -130,57 +130,57 @@ class Track:
             self.playing = not self.at_end
 
     def seek(self, at: float) -> None:
-        """Go somewhere, and stay there."""
+        """Move to a time, and pause there."""
         self.at = min(max(at, 0.0), self.end)
         self.playing = False
 
     def step_forward(self) -> None:
-        """To where the next step of any lane is done."""
+        """Move to the end of the next step of any lane."""
         self.seek(min((time for time in self._moments() if time > self.at), default=self.end))
 
     def step_back(self) -> None:
-        """To where the step before the last one was done, or to the start."""
+        """Move to the end of the step before the last one, or to the start."""
         self.seek(max((time for time in self._moments() if time < self._latest()), default=0.0))
 
     def restart(self) -> None:
-        """From the start, going on."""
+        """Move to the start and play."""
         self.at, self.playing = 0.0, True
 
     def change_speed(self, steps: int) -> None:
-        """Faster or slower, within what there is."""
+        """Change the speed by some places in the table of speeds, within its range."""
         self._speeds[self.clock] = min(max(self._speeds[self.clock] + steps, 0), len(SPEEDS) - 1)
 
     def change_clock(self) -> None:
-        """To the other clock, as far on its way as on this one."""
+        """Switch to the other clock, at the same fraction of the whole."""
         share = self.at / self.end if self.end else 1.0
         self.clock = Clock.SECONDS if self.clock is Clock.PASSES else Clock.PASSES
         self.at = self.end if share >= 1 else share * self.end
 
     def time_of(self, lane: int, step: int) -> float:
-        """When a lane has done so many steps."""
+        """Return the time at which a lane has done this number of steps."""
         return self._times[self.clock][lane][step - 1] if step else 0.0
 
     def _moments(self) -> set[float]:
         return {time for times in self._times[self.clock] for time in times}
 
     def _latest(self) -> float:
-        """When the last step was done that is seen."""
+        """Return the time at which the last step shown was done."""
         return max((time for time in self._moments() if time <= self.at), default=0.0)
 
     def _end(self, clock: Clock) -> float:
         return max((time for times in self._times[clock] for time in times), default=0.0)
 
 
-# --- what is told at the end ------------------------------------------------------------------------------------------
+# --- conclusions ------------------------------------------------------------------------------------------------------
 
 
 def conclusions(lanes: Sequence[Lane]) -> list[str]:
-    """The seal, passes saved, measured times; without what is not known."""
+    """Return the closing lines: exactness check, passes saved, measured times; without those that are not known."""
     return [sentence for sentence in (seal(lanes), passes_saved(lanes), measured_time(lanes)) if sentence]
 
 
 def seal(lanes: Sequence[Lane]) -> str:
-    """Whether all answers are the same, as far as they were measured; else where the first difference is."""
+    """Return the exactness check: whether all answers are equal as far as measured, else where they first differ."""
     measured = [lane for lane in lanes if lane.steps]
     if len(measured) < 2:
         return "Nothing to compare: fewer than two decoders have answered."
@@ -196,7 +196,7 @@ def seal(lanes: Sequence[Lane]) -> str:
 
 
 def first_difference(one: Lane, other: Lane) -> int | None:
-    """The place of the first token that differs, or that only one of them has though the other is whole."""
+    """Return the index of the first token that differs, or that a complete answer lacks; None if there is none."""
     mine, theirs = one.token_ids, other.token_ids
     for place, (left, right) in enumerate(zip(mine, theirs, strict=False)):
         if left != right:
@@ -206,9 +206,9 @@ def first_difference(one: Lane, other: Lane) -> int | None:
 
 
 def _described(place: int, lane: Lane, reference: Lane) -> str:
-    """A difference: both tokens with the probability that the model gave them, and whether these nearly tie.
+    """Describe a difference: both tokens with their probabilities, and whether these nearly tie.
 
-    Where tokens are drawn, or probabilities are changed before the choice, a near tie of them explains nothing.
+    For sampled tokens, or probabilities that are changed before the choice, a near tie explains nothing.
     """
     where = f"✗ The first difference is at token {place + 1:,}"
     for short, long in ((lane, reference), (reference, lane)):
@@ -232,7 +232,7 @@ def _quoted(token: tuple[str, float]) -> str:
 
 
 def passes_saved(lanes: Sequence[Lane]) -> str:
-    """How many passes each decoder saved, the most first; nothing where none was compared."""
+    """Return the passes that each decoder saved, the most first; "" if none was compared."""
     whole = [lane for lane in lanes if lane.whole and lane.name != PLAIN]
     saved = sorted(((len(lane.token_ids) - len(lane.steps), lane) for lane in whole), key=lambda each: -each[0])
     lengths = {len(lane.token_ids) for lane in whole}
@@ -243,7 +243,7 @@ def passes_saved(lanes: Sequence[Lane]) -> str:
 
 
 def speedup(lane: Lane, lanes: Sequence[Lane]) -> float | None:
-    """How many times as many tokens per second as plain decoding, where both have whole answers."""
+    """Return a lane's tokens per second relative to plain decoding; None unless both have complete answers."""
     plain = next((each for each in lanes if each.name == PLAIN and each.whole), None)
     if plain is None or not lane.whole or not lane.seconds or not plain.seconds:
         return None
@@ -251,7 +251,7 @@ def speedup(lane: Lane, lanes: Sequence[Lane]) -> float | None:
 
 
 def measured_time(lanes: Sequence[Lane]) -> str:
-    """Tokens per second on this machine against plain decoding, the most first; nothing where that is not known."""
+    """Return the speed relative to plain decoding on this machine, the fastest first; "" if it is not known."""
     known = [(lane.label, speedup(lane, lanes)) for lane in lanes if lane.name != PLAIN]
     ordered = sorted(((label, times) for label, times in known if times is not None), key=lambda each: -each[1])
     each = (f"{label} {times:.2f}×" for label, times in ordered)
@@ -260,6 +260,6 @@ def measured_time(lanes: Sequence[Lane]) -> str:
 
 
 def _too_fast(lane: Lane, lanes: Sequence[Lane]) -> bool:
-    """Is it faster than its passes explain? None is quicker than a plain one, so something disturbed the measuring."""
+    """Return whether a lane is faster than its passes explain, which only a disturbed measurement can be."""
     times = speedup(lane, lanes)
     return times is not None and times > MOST_GAIN * len(lane.token_ids) / len(lane.steps)

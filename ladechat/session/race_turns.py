@@ -1,4 +1,4 @@
-"""The engine of a chat, lent to a race between two answers: what it says of the race's turns goes to the race alone."""
+"""The engine of a chat, lent to a race between two answers: events of the race's turns go to the race alone."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,24 +16,24 @@ REPLACED = Failed(
 
 
 class Lender(Protocol):
-    """What a race needs of the session whose engine it borrows."""
+    """The methods that a race calls on the session whose engine it borrows."""
 
     def lend(self, turns: "RaceTurns") -> Ready | None:
-        """From now on, pass events to `turns`; what the engine has said when it was ready, None while it loads."""
+        """Pass events to `turns` from now on; return the engine's ready event, None while it loads."""
         ...
 
     def send_for_race(self, command: Command) -> None:
-        """Pass on a command."""
+        """Send a command to the engine."""
         ...
 
     def race_over(self) -> None:
-        """The race has ended: nothing more of it comes from the engine."""
+        """Take the engine back: the race has ended."""
         ...
 
 
 class RaceTurns:
-    """An `EngineSource` of the turns of a race, in an engine that goes on after them. Its turns are numbered `TURN`,
-    which no turn of a chat is.
+    """An `EngineSource` for the turns of a race, in an engine that continues after them. The turns have the number
+    `TURN`, which no turn of a chat has.
 
     Args:
         lender: the session.
@@ -47,41 +47,41 @@ class RaceTurns:
         self._closed = False
 
     last_line = ""
-    """The session says how its engine has ended."""
+    """Empty: the session reports the end of its engine."""
 
-    # --- what the race calls ------------------------------------------------------------------------------------------
+    # --- called by the race -------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Begin to listen. An engine that still loads says later that it is ready."""
+        """Start listening. If the engine is still loading, its ready event follows later."""
         ready = self._lender.lend(self)
         if ready is not None:
             self._events.put_nowait(ready)
 
     async def send(self, command: Command) -> None:
-        """Pass a command on, unless the race has ended."""
+        """Send a command to the engine, unless the race has ended."""
         if not self._closed:
             self._under_way = self._under_way or isinstance(command, Generate)
             self._lender.send_for_race(command)
 
     def dump_stacks(self) -> None:
-        """The session asks its engine for them."""
+        """Do nothing: the session asks its engine for stacks."""
 
     async def events(self) -> AsyncIterator[Event]:
-        """What the engine says that a race has to know, until one of them ends."""
+        """Yield the events that concern a race, until the race or the engine ends."""
         while (event := await self._events.get()) is not None:
             yield event
 
     async def close(self) -> None:
-        """End the race, not the engine. A turn that is under way is stopped, and ends a little later."""
+        """End the race, not the engine. The current turn is stopped, and ends a little later."""
         if not self._closed:
             if self._under_way:
                 self._lender.send_for_race(Stop())
             self._end()
 
-    # --- what the session calls ---------------------------------------------------------------------------------------
+    # --- called by the session ----------------------------------------------------------------------------------------
 
     def take(self, event: Event) -> bool:
-        """Take in an event of the engine; whether it is of the race's own turn, and nobody else's business."""
+        """Process an event of the engine; return whether it belongs to the race's own turn, and to nobody else."""
         own = getattr(event, "turn", None) == TURN
         fatal = isinstance(event, Failed) and event.fatal
         if own or fatal or isinstance(event, Loading | Ready):
@@ -97,7 +97,7 @@ class RaceTurns:
         return True
 
     def break_off(self, why: Failed | None = None) -> None:
-        """The engine has ended, or is replaced: nothing more comes of it."""
+        """End the race because the engine has ended or is replaced."""
         self._under_way = False
         if why is not None:
             self._events.put_nowait(why)

@@ -1,4 +1,4 @@
-"""Reads the events of a recording back, part by part. What is damaged is left out, and named."""
+"""Reads the events of a recording part by part. Damaged lines are skipped and reported."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -11,18 +11,18 @@ from ladechat.protocol import FORMAT, MAX_LINE_BYTES, VERSION, Asked, Event, Hea
 from ladechat.session.order import Order
 
 MOST_NAMED = 3
-"""Damages that are named one by one; of more, only the number is given."""
+"""The number of damages that are listed one by one; of more, only the count is given."""
 UNFINISHED = ProtocolError("its end is missing")
 MOST_EVENTS = 250_000
-"""Of a recording: the lines of all of them are held in memory, where a quarter of a million steps take 350 MB."""
+"""The most events of a recording: all lines are held in memory, where 250,000 steps take 350 MB."""
 
 
 class UnreadableRecording(ValueError):
-    """A file that is no recording, or one that this version cannot read; the sentence says which, and what to do."""
+    """Raised for a file that is not a recording, or that this version cannot read; the message says what to do."""
 
 
 class _Head(msgspec.Struct):
-    """The part of a header that never changes its form, whatever the version."""
+    """The fields of a header that are the same in every version."""
 
     event: str
     format: str
@@ -30,22 +30,22 @@ class _Head(msgspec.Struct):
 
 
 class Reader:
-    """Reads the events of a recording in parts: `fetch` one, which may wait for a disk, and have `events` of it.
+    """Reads the events of a recording in parts: `fetch` reads one, and may wait for a disk; `events` decodes it.
 
     Args:
-        path: the file. It is open until all is read, or `close`.
+        path: the file. It is open until all is read, or until `close`.
 
     Attributes:
-        notices: what is to be said about its version, if anything.
+        notices: messages about its version, if any.
         ended: whether all of it has been fetched.
 
     Raises:
-        UnreadableRecording: it is no recording, or of a later major version, or no file.
+        UnreadableRecording: it is not a recording or not a file, or of a later major version.
         OSError: it cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
-        if path.exists() and not path.is_dir() and not path.is_file():  # opening a pipe may wait for ever
+        if path.exists() and not path.is_dir() and not path.is_file():  # opening a pipe may block forever
             raise UnreadableRecording(f"{path} is a device or a pipe, not a file; write the recording into one first.")
         self._name = path.name
         self._file = path.open("rb")
@@ -65,16 +65,17 @@ class Reader:
 
     @property
     def share(self) -> float:
-        """How much of the file has been read, 0 to 1."""
+        """The fraction of the file that has been read, 0 to 1."""
         return min(self._bytes / self._size, 1.0)
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the file and read no more."""
         self.ended = True
         self._file.close()
 
     def fetch(self, size: int) -> list[bytes | ProtocolError]:
-        """The next lines, of about so many bytes, or what is wrong with one; none at the end.
+        """Return the next lines, about `size` bytes in all, with an error for each that cannot be used; none at the
+        end.
 
         Raises:
             OSError: they cannot be read.
@@ -90,7 +91,7 @@ class Reader:
         return lines
 
     def events(self, lines: Iterable[bytes | ProtocolError]) -> Iterator[tuple[bytes, Event]]:
-        """The events of these lines, each with its own. What cannot be read, or is missing, is noted as damage.
+        """Yield the events of these lines, each with its line. Unreadable and missing events are recorded as damage.
 
         Raises:
             UnreadableRecording: the header cannot be read.
@@ -111,13 +112,13 @@ class Reader:
                 yield line, event
 
     def _event(self, line: bytes | ProtocolError) -> Event | None:
-        """The event in a line; None where there is none, or of a kind that this version does not know."""
+        """Return the event in a line; None if there is none, or one of a kind that this version does not know."""
         try:
             if isinstance(line, ProtocolError):
                 raise line
             event = self._order.event(line)
         except ProtocolError as error:
-            if self._number == 1:  # its format and version were right
+            if self._number == 1:  # its format and version were valid
                 raise UnreadableRecording(f"The header of the recording cannot be read: {error}.") from error
             self._damage.append(f"line {self._number} cannot be read and is left out ({error})")
             event = None
@@ -128,7 +129,7 @@ class Reader:
     def _note_gap(self, event: Event) -> None:
         if isinstance(event, Header):
             self._begun = False
-        # A recording that was switched on late begins with a few lines from before: gaps count from the first turn on.
+        # A recording that was started late begins with a few earlier lines: gaps count from the first turn on.
         elif self._begun and self._expected is not None and event.seq > self._expected:
             missing = event.seq - self._expected
             self._damage.append(f"{missing:,} of the engine's events are missing before line {self._number}")
@@ -136,14 +137,14 @@ class Reader:
         self._expected = event.seq + 1
 
     def damage(self) -> list[str]:
-        """What was wrong with it so far, in sentences."""
+        """Return the damage so far, in sentences."""
         named = [f"In {self._name}, {what}." for what in self._damage[:MOST_NAMED]]
         more = len(self._damage) - MOST_NAMED
         return [*named, f"And {more:,} more such places."] if more > 0 else named
 
 
 def _check_head(path: Path, file: BinaryIO) -> list[str]:
-    """What is to be said about the version, if anything. The file is then at its beginning again."""
+    """Check the format and version in the first line; return messages about the version, and rewind the file."""
     line = file.readline(MAX_LINE_BYTES)
     file.seek(0)
     try:
@@ -170,7 +171,7 @@ def _check_head(path: Path, file: BinaryIO) -> list[str]:
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes | ProtocolError]:
-    """The lines with their ends; in the place of one that cannot be used, what is wrong with it."""
+    """Yield the lines with their line ends; for a line that cannot be used, an error."""
     while line := file.readline(MAX_LINE_BYTES):
         if line.endswith(b"\n"):
             yield line

@@ -1,4 +1,4 @@
-"""A recording: the event stream, written to a file as it comes (docs/recording.md)."""
+"""A recording: the event stream, written to a file as events arrive (docs/recording.md)."""
 
 import contextlib
 import errno
@@ -30,41 +30,41 @@ from ladechat.session.appending import create, is_there, sync_in_background, wri
 
 SUFFIX = ".ladechat.jsonl"
 MOST_REMEMBERED = 4000
-"""Events of a conversation that are kept for a recording which begins later, up to 32 MB; more where the last answer
-alone has more: it is kept whole."""
+"""The number of events of a conversation that are remembered for a recording that starts later, up to 32 MB; more if
+the last answer alone has more, as it is always complete.
+"""
 
 
 def recordings_folder() -> Path:
-    """Where recordings without a name go: into the user's data folder."""
+    """Return the folder for recordings without a given name, in the user's data folder."""
     return user_data_path("ladechat") / "recordings"
 
 
 def default_path(model: str) -> Path:
-    """Where a recording without a name goes, named by time and model."""
+    """Return the path for a recording without a given name, named by time and model."""
     name = re.sub(r"[^\w.-]+", "-", model.rstrip("/").rsplit("/", 1)[-1])
     return recordings_folder() / f"{datetime.now():%Y-%m-%d-%H%M%S}-{name}{SUFFIX}"
 
 
 def latest_recording(folder: Path) -> Path | None:
-    """The latest recording of a folder, by the times in their names; None without any, and where it cannot be read
-    (`ladechat.files.why_unread`).
+    """Return the latest recording of a folder, by the times in their names; None if there is none, or if the folder
+    cannot be read (`ladechat.files.why_unread`).
     """
     return max(matching(folder, f"*{SUFFIX}"), default=None)
 
 
 class Recorder:
-    """Sees every event on its way to the screen, and writes them to a file while it is switched on.
+    """Receives every event on its way to the screen, and writes it to a file while a recording is running.
 
-    A recording that begins in the middle starts with what every reader needs first, the header, the model and the
-    settings, and with what is on the screen by then: the conversation so far. All that has the time 0, and time goes on
-    from there.
+    A recording that starts in the middle begins with what every reader needs first, the header, the model and the
+    settings, and with the conversation on the screen. All these events have the time 0, and time continues from there.
 
-    A file that is removed meanwhile is written anew, with all that was in it.
+    A file that is removed during the recording is written again, with all its content.
 
     Attributes:
-        path: the file that is being written; None while switched off.
-        left: the file of the recording that has ended last; None if there is none.
-        shortened: whether the conversation on the screen is longer than what is kept of it.
+        path: the file of the running recording; None without one.
+        left: the file of the last recording that has ended; None if there is none.
+        shortened: whether the conversation on the screen is longer than the part that is remembered.
     """
 
     def __init__(self) -> None:
@@ -81,15 +81,15 @@ class Recorder:
         self._left_out = 0
 
     def start(self, path: Path) -> None:
-        """Begin a new file, which only its user may read.
+        """Start a new file, which only its owner can read.
 
         Raises:
-            FileExistsError: there is one already; recordings are never overwritten.
+            FileExistsError: the file exists already; recordings are never overwritten.
             OSError: it cannot be written.
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-        except FileExistsError as error:  # a file stands where its folder should be
+        except FileExistsError as error:  # there is a file where its folder should be
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path.parent)) from error
         self._descriptor = create(path)
         self.path = path
@@ -101,13 +101,13 @@ class Recorder:
             self._write_event(msgspec.structs.replace(event, t=0.0))
 
     def stop(self) -> Path | None:
-        """End the file with its closing line. A file that is still empty is removed.
+        """Write the closing line and close the file. A file that is still empty is removed.
 
         Returns:
             The file; None if there is none.
 
         Raises:
-            OSError: that could not be written.
+            OSError: the closing line could not be written.
         """
         if self.path is None:
             return None
@@ -122,17 +122,17 @@ class Recorder:
         return self.left
 
     def conversation(self) -> list[Event]:
-        """The conversation on the screen as a recording of it, with its times; of a long one the latest part.
+        """Return the conversation on the screen as a recording, with its times; of a long one the latest part.
 
-        Empty where nothing has been asked.
+        Empty if nothing has been asked.
         """
         return [*self._head.values(), *self._past, self._stamped(Closed())] if self._past else []
 
     def record(self, event: Event) -> None:
-        """Take in an event of the engine, whether a recording is running or not.
+        """Process an event of the engine, whether a recording is running or not.
 
         Raises:
-            OSError: it could not be written; the recording has ended, with what was written before, if that is there.
+            OSError: it could not be written; the recording has ended, with what was written before, if the file exists.
         """
         if self._left_out and not isinstance(event, Header):
             event = msgspec.structs.replace(event, seq=event.seq - self._left_out)
@@ -140,7 +140,7 @@ class Recorder:
         if isinstance(event, Header):
             self._clock_at_zero = time.monotonic() - event.t
             self._began, self._left_out = 0.0, 0
-        else:  # a header that was held back comes late: what happened behind it says how late at least
+        else:  # a delayed header comes late: the events after it give a lower bound of the delay
             self._clock_at_zero = min(self._clock_at_zero, time.monotonic() - event.t)
         self._remember(event)
         self._write_event(event)
@@ -150,11 +150,11 @@ class Recorder:
                 self.record_own(early)
 
     def leave_out(self) -> None:
-        """An event of the engine is not the session's: those after it are numbered as if it had not been."""
+        """Skip an event of the engine that is not the session's: later events are numbered as if it did not exist."""
         self._left_out += 1
 
     def record_own(self, event: Event) -> None:
-        """Take in an event that the user's side adds to the stream. Before the header it waits for that.
+        """Add an event of the user's side to the stream. Before the header it is held until that comes.
 
         Raises:
             OSError: as `record`.
@@ -170,11 +170,11 @@ class Recorder:
         return msgspec.structs.replace(event, seq=self._last.seq, t=self._now())
 
     def _now(self) -> float:
-        """On the clock of the engine; never before its last event."""
+        """Return the time on the engine's clock, not before its last event."""
         return max(self._last.t, time.monotonic() - self._clock_at_zero)
 
     def _remember(self, event: Event) -> None:
-        """Keep what is on the screen: the conversation, from its first question on, or the latest part of it."""
+        """Remember what is on the screen: the conversation from its first question on, or the latest part of it."""
         if isinstance(event, ConversationCleared | ConversationOpened):
             self._forget(len(self._past))
             self.shortened = False
@@ -187,16 +187,16 @@ class Recorder:
             self.shortened = self.shortened or forgotten > 0
 
     def _first_to_keep(self) -> int:
-        """The place of a question: the first among the latest events, or an earlier one, so that an answer is left."""
+        """Return the index of the first question to keep: recent, but no later than the last question but one."""
         questions = [place for place, event in enumerate(self._past) if isinstance(event, Asked)]
         recent = (place for place in questions if place >= len(self._past) - MOST_REMEMBERED)
         return min(next(recent), *questions[-2:])
 
     def _forget(self, count: int) -> None:
-        """Let the earliest events go, all but what the rest is read with."""
+        """Drop the earliest events, except those that are needed to read the rest."""
         for event in self._past[:count]:
             if isinstance(event, Header):
-                said = self._head.get(SystemPrompt)  # the user's side keeps it when an engine is started anew
+                said = self._head.get(SystemPrompt)  # the user's side keeps it when an engine is restarted
                 self._head = {Header: event} | ({SystemPrompt: said} if said else {})
             elif isinstance(event, Ready | SettingsApplied | SystemPrompt):
                 self._head[type(event)] = event
@@ -221,7 +221,7 @@ class Recorder:
         write_whole(self._descriptor, encode(event))
 
     def _write_anew(self, path: Path) -> None:
-        """Write the file that was removed once more: as long as it is open, what was in it can be read."""
+        """Write the removed file again: while it is open, its content can still be read."""
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, self.path = _create_beside(path)
         with os.fdopen(self._descriptor, "rb", buffering=0) as removed:
@@ -237,7 +237,7 @@ class Recorder:
 
 
 def _create_beside(path: Path) -> tuple[int, Path]:
-    """Create a file of this name, or if there is one already, of this name with a number."""
+    """Create a file of this name, or if that exists, of this name with a number."""
     ending = SUFFIX if path.name.endswith(SUFFIX) else path.suffix
     name = path.name.removesuffix(ending)
     for number in count(2):

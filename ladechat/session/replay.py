@@ -1,4 +1,4 @@
-"""A recording that is read back, part by part, and what can be asked of it as far as it has been read."""
+"""A recording that is read part by part, and queries on the part that has been read."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from ladechat.session.stored_events import StoredEvents
 
 Lines = list[bytes | ProtocolError]
 PART_BYTES = 1 << 20
-"""What is fetched at a time: some 800 steps. The first part is there before the first frame."""
+"""The bytes read at a time: some 800 steps. The first part is read before the first frame."""
 
 IDLE_SECONDS = 2.0
-"""Pauses are shortened to that, unless something else is asked for."""
+"""Pauses are shortened to this, unless another limit is requested."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Where a question stands in a recording."""
+    """The position of a question in a recording."""
 
     number: int
     position: int
@@ -27,10 +27,11 @@ class Turn:
 
 
 class RecordingClock:
-    """Seconds of events since the first. An engine started anew begins at 0 again; its header says when.
+    """The clock of a recording: seconds since the first event. A restarted engine begins at 0 again; its header has the
+    time.
 
     Args:
-        idle_limit: seconds that a pause is shortened to; None leaves pauses as they were.
+        idle_limit: the length to which pauses are shortened, in seconds; None: pauses stay as they are.
     """
 
     def __init__(self, idle_limit: float | None) -> None:
@@ -39,7 +40,7 @@ class RecordingClock:
         self._began: datetime | None = None
 
     def time_of(self, event: Event) -> float:
-        """Of the next event; never before the one before it."""
+        """Return the time of the next event; never before that of the previous one."""
         if isinstance(event, Header):
             started = _wall_clock(event.started)
             self._began = self._began or started
@@ -53,26 +54,26 @@ class RecordingClock:
 
 
 class NotRead(Exception):
-    """What is asked for depends on a part of the recording that has not been read yet."""
+    """Raised when an answer depends on a part of the recording that has not been read yet."""
 
 
 class Recording:
-    """A recording, as far as it has been read. What it holds by then only grows.
+    """A recording, as far as it has been read. Its content only grows.
 
     Args:
         path: the file.
-        idle_limit: seconds that a pause is shortened to; None leaves pauses as they were.
+        idle_limit: the length to which pauses are shortened, in seconds; None: pauses stay as they are.
 
     Attributes:
-        events: all that can be read, in order, without the closing line.
-        times: seconds of each since the first, never falling.
-        steps_before: how many steps are among the first events, for each number of these.
+        events: all readable events in order, without the closing line.
+        times: each event's time since the first, in seconds, never decreasing.
+        steps_before: for each number n of events, the number of steps among the first n.
         notices: what was wrong with the file, in sentences.
         complete: whether all of it has been read.
-        closed: whether it was ended on purpose; known when it is complete.
+        closed: whether it was ended on purpose; known once it is complete.
 
     Raises:
-        UnreadableRecording: it is no recording, or of a later major version, or no file.
+        UnreadableRecording: it is not a recording or not a file, or of a later major version.
         OSError: it cannot be read.
     """
 
@@ -99,10 +100,10 @@ class Recording:
 
     @classmethod
     def read(cls, path: Path, idle_limit: float | None = None) -> "Recording":
-        """All of a file, leaving out what is damaged.
+        """Read a whole file, without what is damaged.
 
         Raises:
-            UnreadableRecording: it is no recording, or of a later major version, or no file.
+            UnreadableRecording: it is not a recording or not a file, or of a later major version.
             OSError: it cannot be read.
         """
         recording = cls(path, idle_limit)
@@ -110,11 +111,11 @@ class Recording:
             recording.take(recording.fetch())
         return recording
 
-    # --- reading on ---------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     def fetch(self) -> Lines:
-        """Return the next lines of the file, to be taken in; none at its end. It may wait for a disk, and changes
-        nothing else: call it in another thread, where nothing may wait.
+        """Return the next lines of the file for `take`; none at its end. It may wait for a disk and changes nothing
+        else, so that it can run in a thread.
 
         Raises:
             OSError: they cannot be read.
@@ -122,7 +123,7 @@ class Recording:
         return self._reader.fetch(PART_BYTES)
 
     def take(self, lines: Lines) -> None:
-        """Take in lines that have been fetched; where there were none, all has been read."""
+        """Add the events of fetched lines; no lines mean that all has been read."""
         for line, event in self._reader.events(lines):
             self.closed = isinstance(event, Closed)
             if not self.closed:
@@ -131,13 +132,13 @@ class Recording:
             self._finish()
 
     def break_off(self, error: OSError) -> None:
-        """The rest cannot be read."""
+        """End the recording where the rest of it cannot be read, with a notice."""
         self.close()
         self._finish()
         self.notices.append(f"The rest of {self.path.name} cannot be read: {error.strerror or error}.")
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the file and read no more."""
         self._reader.close()
 
     def _finish(self) -> None:
@@ -162,38 +163,36 @@ class Recording:
             case Step():
                 self._texts.append((position + 1, "".join(event.pieces), False))
 
-    # --- what is there ------------------------------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------------------------------
 
     @property
     def header(self) -> Header:
-        """Who wrote it, and with what."""
+        """The header, with the program and versions that wrote it."""
         first = self.events[0]
         assert isinstance(first, Header)
         return first
 
     @property
     def turns(self) -> list[Turn]:
-        """The questions, in order. In a stream that a program wrote down by itself, where none is marked, those of its
-        prompts.
-        """
+        """The questions, in order. In a stream that a program wrote without marking them, those of its prompts."""
         return self._asked or self._begun
 
     @property
     def seconds(self) -> float:
-        """How long it takes at its own pace, as far as it has been read."""
+        """The duration at its own pace, as far as it has been read."""
         return self.times[-1]
 
     @property
     def share(self) -> float:
-        """How much of the file has been read, 0 to 1."""
+        """The fraction of the file that has been read, 0 to 1."""
         return 1.0 if self.complete else self._reader.share
 
     def step_at(self, place: int) -> tuple[int, int] | None:
-        """Turn and index of the step that is the event of this number; None if it is none."""
+        """Return the turn and index of the step at a place; None if that event is not a step."""
         return self._step_places[place]
 
     def places(self, text: str) -> Iterator[int]:
-        """The positions behind the events that write the end of a text, in a question or an answer, in any case."""
+        """Yield the positions after each occurrence of a text, in a question or an answer, ignoring case."""
         wanted = text.casefold()
         before = ""
         for position, new, begins in self._texts:

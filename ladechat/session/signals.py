@@ -1,4 +1,4 @@
-"""Leaving in order when the system asks for it: the terminal was closed, or the machine goes down."""
+"""An orderly exit when the system requests it: the terminal was closed, or the machine shuts down."""
 
 import asyncio
 import os
@@ -8,17 +8,17 @@ import threading
 from collections.abc import Callable
 
 SECONDS_TO_LEAVE = 10.0
-"""How long leaving may take. An engine that is frozen takes three of them."""
+"""The time limit for the exit. Ending a frozen engine takes three seconds of it."""
 SECONDS_TO_GIVE_UP = 1.0
-"""How long what is done last may take: the terminal that it is for may be gone."""
+"""The time limit for the last action: the terminal that it is for may be gone."""
 
 
 def leave_on_signals(leave: Callable[[int], object], give_up: Callable[[], object] = lambda: None) -> None:
-    """Have the running event loop call `leave` with the exit code (128 + the signal's number) on SIGHUP and SIGTERM.
+    """Make the running event loop call `leave` with the exit code (128 + signal number) on SIGHUP and SIGTERM.
 
-    A loop that is busy, or waits for ever for a terminal that is gone, does not get to that: then `give_up` is called
-    in a thread of its own, and the process ends. The time runs from the signal on, whatever the loop does.
-    Only in the main thread signals can be handled; elsewhere the system's own way, the end of the process, remains.
+    A loop that is busy, or blocked by a terminal that is gone, cannot call it: then `give_up` is called in a thread,
+    and the process ends. The time limit counts from the signal. Signals can only be handled in the main thread; in
+    others the system's default remains, the end of the process.
     """
     loop = asyncio.get_running_loop()
 

@@ -1,4 +1,4 @@
-"""How long an engine has been silent, when it should have said something."""
+"""The time since an engine's last event, while one is expected."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ class Silence:
     """The time since the engine's last event.
 
     Args:
-        clock: seconds, on a clock that does not go back.
+        clock: returns seconds, on a monotonic clock.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -16,10 +16,10 @@ class Silence:
         self._last = clock()
 
     def end(self) -> None:
-        """The engine has sent an event, or has just been given something to do."""
+        """Restart the clock: the engine has sent an event, or has just received a command."""
         self._last = self._clock()
 
     def beyond(self, limit: float | None) -> float | None:
-        """Seconds of silence if they exceed `limit` seconds, else None. Without a limit nothing is expected."""
+        """Return the seconds of silence if they exceed `limit` seconds, else None. None: no limit."""
         seconds = self._clock() - self._last
         return seconds if limit is not None and seconds > limit else None

@@ -1,6 +1,4 @@
-"""Questions that have nothing to do with each other, to decoders that have learnt nothing: each answer is the same
-again, whatever was asked before.
-"""
+"""Independent questions, to decoders without learnt n-grams: each answer is reproducible, whatever was asked before."""
 
 from msgspec.structs import replace
 
@@ -12,7 +10,7 @@ class SingleQuestions(Conversation):
     """A conversation that forgets each question with its answer.
 
     Args:
-        max_new_tokens: the longest answer.
+        max_new_tokens: the longest answer, in tokens.
         model: the name of the model that answers.
     """
 
@@ -20,6 +18,6 @@ class SingleQuestions(Conversation):
         super().__init__(max_new_tokens=max_new_tokens, model=model)
 
     def ask(self, text: str, *, replacing: bool = False) -> Generate:
-        """The command that has `text` answered as if nothing had been before it."""
+        """Return the command that asks for an answer to `text` as if nothing had been asked before."""
         self.restart()
         return replace(super().ask(text, replacing=replacing), fresh=True)

@@ -1,4 +1,4 @@
-"""What the UI needs of an engine. One on this machine, one far away, and a scripted one look the same to it."""
+"""The UI's interface to an engine. Local, remote and scripted engines look the same to it."""
 
 from collections.abc import AsyncIterator
 from typing import Protocol
@@ -11,15 +11,15 @@ class EngineSource(Protocol):
 
     @property
     def last_line(self) -> str:
-        """The last line of its log, which is whole after `close`; "" where there is none."""
+        """The last line of its log, which is complete after `close`; "" if there is none."""
         ...
 
     async def start(self) -> None:
-        """Begin. From now on events come, and commands are taken, also while the model loads."""
+        """Start the engine. From now on it sends events and accepts commands, also while the model loads."""
         ...
 
     async def send(self, command: Command) -> None:
-        """Pass a command on. One that comes after the end is dropped."""
+        """Send a command. Commands after the engine's end are dropped."""
         ...
 
     def dump_stacks(self) -> None:
@@ -27,7 +27,7 @@ class EngineSource(Protocol):
         ...
 
     def events(self) -> AsyncIterator[Event]:
-        """The engine's events, until it ends."""
+        """Yield the engine's events, until it ends."""
         ...
 
     async def close(self) -> None:
@@ -36,5 +36,5 @@ class EngineSource(Protocol):
 
 
 def and_last_line(sentence: str, engine: EngineSource) -> str:
-    """Return what is said of the end of an engine that has said nothing of it itself, with the last line of its log."""
+    """Return a sentence for the end of an engine that gave no reason, with the last line of its log."""
     return f"{sentence} Its log ends: {engine.last_line}" if engine.last_line else sentence

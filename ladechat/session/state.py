@@ -1,18 +1,18 @@
-"""The states of an engine session, and what leads from one to another."""
+"""The states of an engine session, and the transitions between them."""
 
 from collections.abc import Mapping
 from enum import Enum, auto
 
 
 class State(Enum):
-    """What the engine is doing, as far as its events have been shown."""
+    """The state of the engine, as far as its events have been shown."""
 
     STARTING = auto()
-    """Its process was started and has sent no header yet."""
+    """The process was started and has not sent a header yet."""
 
     LOADING = auto()
     DOWNLOADING = auto()
-    """Loading, and fetching files: this can be stopped."""
+    """Loading, and downloading files, which can be stopped."""
 
     READY = auto()
     ANSWERING = auto()
@@ -26,7 +26,7 @@ class State(Enum):
 
 
 class Trigger(Enum):
-    """What can change the state: an event of the engine, its end, or a wish of the user."""
+    """A trigger of a state change: an event of the engine, its end, or a request of the user."""
 
     HEADER = auto()
     LOAD = auto()
@@ -43,7 +43,7 @@ class Trigger(Enum):
 _LOADING = (State.LOADING, State.DOWNLOADING)
 _IN_TURN = (State.ANSWERING, State.STOPPING)
 LOADED = (State.READY, *_IN_TURN)
-"""Those of an engine that can be asked."""
+"""The states of an engine that accepts questions."""
 
 TRANSITIONS: Mapping[Trigger, Mapping[State, State]] = {
     Trigger.HEADER: {State.STARTING: State.LOADING},
@@ -57,15 +57,15 @@ TRANSITIONS: Mapping[Trigger, Mapping[State, State]] = {
     Trigger.RESTART: dict.fromkeys(set(State) - {State.RESTARTING}, State.RESTARTING),
     Trigger.RESTARTED: {State.RESTARTING: State.STARTING},
 }
-"""Where each trigger leads. A state that is not named stays as it is: an engine may send anything at any time."""
+"""The state after each trigger. States that are not listed stay: an engine may send anything at any time."""
 
 SILENCE_SECONDS: Mapping[State, float] = {
     **dict.fromkeys((State.STARTING, *_LOADING), 60.0),
     **dict.fromkeys(_IN_TURN, 30.0),
 }
-"""How long an engine may send nothing before it counts as stuck. In other states no event is due."""
+"""The seconds without an event after which an engine counts as stuck. In other states no event is expected."""
 
 
 def following(state: State, trigger: Trigger) -> State:
-    """The state after a trigger."""
+    """Return the state after a trigger."""
     return TRANSITIONS[trigger].get(state, state)

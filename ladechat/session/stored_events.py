@@ -1,4 +1,4 @@
-"""The events of a recording, in little memory: each is the line that it was read from until somebody looks at it."""
+"""The events of a recording, in little memory: each is stored as its line until it is accessed."""
 
 from collections.abc import Iterator, Sequence
 from typing import overload
@@ -7,16 +7,16 @@ from ladechat.protocol import Event, decode_event
 
 
 class StoredEvents(Sequence[Event]):
-    """Lines that were decoded once, to see that they are events, and are decoded again where they are needed.
+    """A sequence of events, stored as lines that were decoded once for validation, and are decoded again on access.
 
-    A step takes 1 kB as a line, and 7 kB as objects, through all of which Python looks for garbage again and again.
+    A step takes 1 kB as a line, and 7 kB as objects, which Python's garbage collector would scan again and again.
     """
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []
 
     def append(self, line: bytes) -> None:
-        """Add a line that is an event of a kind that this version knows."""
+        """Append a line that holds an event of a known kind."""
         self._lines.append(line)
 
     def __len__(self) -> int:
