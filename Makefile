@@ -40,11 +40,12 @@ test-peers: dev ## run somebody's tests of generate in DIR=folder, every call ma
 soak: dev ## chat with the engine for an hour, then in the app: memory, open files, exactness (LADECHAT_SOAK_MINUTES)
 	LADECHAT_SOAK_MINUTES=$${LADECHAT_SOAK_MINUTES:-55} $(IN_VENV)/python -m pytest -n 0 -s -m "" tests/engine/test_soak.py tests/app/test_soak.py $(ARGS)
 
-check: dev ## lint, format, types and import contracts
+check: dev ## lint, format, types, import contracts and plain words
 	$(IN_VENV)/ruff check
 	$(IN_VENV)/ruff format --check
 	$(IN_VENV)/mypy
 	$(IN_VENV)/lint-imports
+	$(IN_VENV)/python -m tools.plain_words
 
 format: dev ## put the code into its format
 	$(IN_VENV)/ruff check --fix --select I

@@ -36,7 +36,7 @@ class Chosen(NamedTuple):
     """The conversation that was chosen from the list.
 
     Attributes:
-        kept: the conversation.
+        kept: the saved conversation.
         place: the place of the match; None if nothing was searched for, or the title matches.
     """
 
