@@ -29,7 +29,7 @@ from benchmarks.real_figures import rate
 from benchmarks.real_questions import Question, chosen, read_questions, tokenized
 from ladechat import registry
 from ladechat.bench.machine import describe
-from ladechat.bench.methods import Answer
+from ladechat.bench.methods import TimedAnswer
 from ladechat.catalog import DECODERS
 from ladechat.decoder.drafters.drafter import Drafter
 from ladechat.decoder.loop import Decoder
@@ -37,7 +37,7 @@ from ladechat.decoder.runner import Runner
 from ladechat.decoder.step import Limits, Step
 from ladechat.model.kernels.build import Build
 from ladechat.model.load import LoadedModel, load
-from ladechat.registry import Shared, Trained
+from ladechat.registry import Shared, TrainedParts
 from ladechat.tuning.adaptive import AdaptivePolicy
 from ladechat.tuning.costs import PassCosts
 
@@ -148,13 +148,15 @@ def all_methods(loaded: LoadedModel) -> list[Method]:
     return found
 
 
-def usable(name: str, trained: Mapping[str, Trained]) -> bool:
+def usable(name: str, trained: Mapping[str, TrainedParts]) -> bool:
     """Whether there are the maps that a decoder needs."""
     needs = DECODERS[name].needs
     return needs is None or needs in trained
 
 
-def drafters(name: str, nodes: int, runner: Runner, costs: PassCosts, trained: Mapping[str, Trained]) -> list[Drafter]:
+def drafters(
+    name: str, nodes: int, runner: Runner, costs: PassCosts, trained: Mapping[str, TrainedParts]
+) -> list[Drafter]:
     """The drafters of a decoder, with so many nodes."""
     decoder = registry.make(name, runner, Shared(costs, trained=trained))
     decoder.configure({"nodes": nodes, "window": nodes})
@@ -162,14 +164,14 @@ def drafters(name: str, nodes: int, runner: Runner, costs: PassCosts, trained: M
 
 
 def alone(
-    name: str, nodes: int, runner: Runner, costs: PassCosts, trained: Mapping[str, Trained]
+    name: str, nodes: int, runner: Runner, costs: PassCosts, trained: Mapping[str, TrainedParts]
 ) -> Callable[[], Decoder]:
     """What makes a decoder of one drafter."""
     return lambda: Decoder(runner, drafters(name, nodes, runner, costs, trained))
 
 
 def union(
-    names: Sequence[str], nodes: int, runner: Runner, costs: PassCosts, trained: Mapping[str, Trained]
+    names: Sequence[str], nodes: int, runner: Runner, costs: PassCosts, trained: Mapping[str, TrainedParts]
 ) -> Callable[[], Decoder]:
     """What makes a decoder of several drafters, whose policy stays."""
     policy = AdaptivePolicy(FreeUpTo(nodes))
@@ -178,7 +180,7 @@ def union(
     )
 
 
-def auto(runner: Runner, costs: PassCosts, trained: Mapping[str, Trained]) -> Callable[[], Decoder]:
+def auto(runner: Runner, costs: PassCosts, trained: Mapping[str, TrainedParts]) -> Callable[[], Decoder]:
     """What makes `auto` with some maps, whose policy stays."""
     policies: list[Any] = []
 
@@ -222,7 +224,7 @@ def label(method: Method) -> str:
     return method.name if method.nodes is None else f"{method.name}, {method.nodes}"
 
 
-def answer(method: Method, runner: Runner, prompt: list[int], limits: Limits) -> Answer:
+def answer(method: Method, runner: Runner, prompt: list[int], limits: Limits) -> TimedAnswer:
     """One answer. The prompt is not read anew if it is cached: nothing that is reported depends on it."""
     for _ in runner.prefill(prompt):
         pass
@@ -233,7 +235,7 @@ def answer(method: Method, runner: Runner, prompt: list[int], limits: Limits) ->
         ended = time.perf_counter()
         first = first if steps else ended
         steps.append(step)
-    return Answer(
+    return TimedAnswer(
         tokens=tuple(token for step in steps for token in step.tokens),
         first_tokens=len(steps[0].tokens),
         passes=len(steps),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.real_figures import Row
-from ladechat.bench.methods import Answer
+from ladechat.bench.methods import TimedAnswer
 
 
 class Answers:
@@ -34,7 +34,7 @@ class Answers:
         for line in lines[1:]:
             kept = json.loads(line)
             answers = {name: {**one, "tokens": tuple(one["tokens"])} for name, one in kept["answers"].items()}
-            self.rows[kept["round"], kept["question"]] = {name: Answer(**one) for name, one in answers.items()}
+            self.rows[kept["round"], kept["question"]] = {name: TimedAnswer(**one) for name, one in answers.items()}
 
     def add(self, number: int, question: int, row: Row) -> None:
         """Keep what all methods have answered to a question."""

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ladechat.bench.methods import Answer
+from ladechat.bench.methods import TimedAnswer
 
-Row = Mapping[str, Answer]
+Row = Mapping[str, TimedAnswer]
 """What each method, by its name, answered to a question in one round."""
 
 
@@ -50,7 +50,7 @@ def figures(rows: Sequence[Row], method: str, plain: str, transformers: str) -> 
     }
 
 
-def rate(answers: Sequence[Answer]) -> float | None:
+def rate(answers: Sequence[TimedAnswer]) -> float | None:
     """Tokens per second, of the tokens after the first step; None if there are none."""
     tokens = sum(len(one.tokens) - one.first_tokens for one in answers)
     seconds = sum(one.rest_seconds for one in answers)
@@ -64,7 +64,7 @@ def speedup(rows: Sequence[Row], method: str, base: str) -> float | None:
     return mine / theirs if mine and theirs else None
 
 
-def difference(question: int, answer: Answer, plain: Answer) -> Difference | None:
+def difference(question: int, answer: TimedAnswer, plain: TimedAnswer) -> Difference | None:
     """Where an answer parts from that of plain decoding; None if it is the same."""
     if answer.tokens == plain.tokens:
         return None

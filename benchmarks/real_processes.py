@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ladechat.bench.methods import Answer
+from ladechat.bench.methods import TimedAnswer
 
 PAUSE_SECONDS = 0.1
 """Before each answer: threads of the process that answered last may still be waiting for work, and busily."""
@@ -61,11 +61,11 @@ class Process:
         if ready["threads"] != threads:
             raise RuntimeError(f"{implementation} computes with {ready['threads']} threads, not {threads}.")
 
-    def answer(self, method: str, prompt: list[int], tokens: int, eos: list[int]) -> Answer:
+    def answer(self, method: str, prompt: list[int], tokens: int, eos: list[int]) -> TimedAnswer:
         """Have a method answer a prompt, beginning with an empty cache."""
         time.sleep(PAUSE_SECONDS)
         reply = self._ask({"method": method, "prompt": prompt, "tokens": tokens, "eos": eos})
-        return Answer(**{**reply, "tokens": tuple(reply["tokens"])})
+        return TimedAnswer(**{**reply, "tokens": tuple(reply["tokens"])})
 
     def logits(self, text: list[int]) -> list[float]:
         """(vocabulary,) the logits after a text."""

@@ -38,7 +38,7 @@ from ladechat.screens.replay import ReplayScreen
 from ladechat.screens.view import ConversationView, welcome
 from ladechat.session.comparing import Comparison
 from ladechat.session.conversation import Conversation
-from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_file import SavedConversation
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_run import EngineRun
 from ladechat.session.engine_session import EngineSession
@@ -218,7 +218,7 @@ def run_chat(
     max_new_tokens: int | None = None,
     recorder: Recorder | None = None,
     store: ConversationStore | None = None,
-    opened: Kept | None = None,
+    opened: SavedConversation | None = None,
     settings_file: SettingsFile | None = None,
     instructed: str | None = None,
     instead: EngineOptions | None = None,

@@ -16,7 +16,7 @@ from ladechat.bench.options import (
     DEFAULT_MAX_NEW_TOKENS,
     DEFAULT_ROUNDS,
     KINDS,
-    Options,
+    BenchOptions,
     by_hand,
     listed,
     method_names,
@@ -247,7 +247,7 @@ def bench(
     check_streams(STANDARD_OUTPUT)
     check_quantize(quantize)
     check_layer_search(layer_search)
-    options = Options(
+    options = BenchOptions(
         model=model,
         device=device,
         dtype=dtype,

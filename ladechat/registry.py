@@ -24,8 +24,8 @@ from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
 from ladechat.tuning.costs import PassCosts
 
 
-class Trained(Protocol):
-    """Trained maps or heads, as drafters need them."""
+class TrainedParts(Protocol):
+    """TrainedParts maps or heads, as drafters need them."""
 
     @property
     def maps(self) -> TransferMaps | MedusaHeads:
@@ -51,7 +51,7 @@ class Shared:
 
     costs: PassCosts
     pool: NGramPool = field(default_factory=NGramPool)
-    trained: Mapping[str, Trained] = field(default_factory=dict)
+    trained: Mapping[str, TrainedParts] = field(default_factory=dict)
     skipped: frozenset[int] | None = None
 
 
@@ -75,7 +75,7 @@ class Requirements(Protocol):
 
 
 def why_unusable(
-    decoder: Requirements, runner: Runner, trained: Mapping[str, Trained], missing: Mapping[str, str]
+    decoder: Requirements, runner: Runner, trained: Mapping[str, TrainedParts], missing: Mapping[str, str]
 ) -> str | None:
     """Return why a model cannot be used with a decoder, as a sentence; None where it can.
 
@@ -167,12 +167,12 @@ def _auto(runner: Runner, shared: Shared) -> Decoder:
     return Decoder(runner, drafters, AdaptivePolicy(shared.costs), name="Drafting")
 
 
-def _hidden_transfer(trained: Trained, nodes: int = 16, carriers: int = 64) -> HiddenTransferDrafter:
+def _hidden_transfer(trained: TrainedParts, nodes: int = 16, carriers: int = 64) -> HiddenTransferDrafter:
     assert isinstance(trained.maps, TransferMaps)
     return HiddenTransferDrafter(trained.maps, trained.chances, nodes, carriers)
 
 
-def _medusa(trained: Trained, nodes: int = 16) -> MedusaDrafter:
+def _medusa(trained: TrainedParts, nodes: int = 16) -> MedusaDrafter:
     assert isinstance(trained.maps, MedusaHeads)
     return MedusaDrafter(trained.maps, trained.chances, nodes)
 

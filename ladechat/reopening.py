@@ -10,11 +10,11 @@ from ladechat.engine_options import EngineOptions
 from ladechat.options import CHOICE, PARAMETERS
 from ladechat.preferences import Preferences
 from ladechat.refusing import fail
-from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_file import SavedConversation
 from ladechat.session.conversation_store import ConversationStore
 
 
-def latest(store: ConversationStore | None) -> Kept:
+def latest(store: ConversationStore | None) -> SavedConversation:
     """Return the conversation that was answered last. If there is none, or one that may be the latest cannot be read,
     end the program with a message.
     """
@@ -28,7 +28,9 @@ def latest(store: ConversationStore | None) -> Kept:
     return kept[0]
 
 
-def as_answered(kept: Kept, options: EngineOptions, context: typer.Context, preferences: Preferences) -> EngineOptions:
+def as_answered(
+    kept: SavedConversation, options: EngineOptions, context: typer.Context, preferences: Preferences
+) -> EngineOptions:
     """Return the options with the model of the conversation's last answer, unless the command line names another.
 
     If no decoder was chosen either, the model's default decoder is used.

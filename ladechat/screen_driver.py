@@ -7,7 +7,7 @@ from typing import Any
 
 from textual.drivers.linux_driver import LinuxDriver
 
-from ladechat.terminal_input import Reader, chunks
+from ladechat.terminal_input import InputReader, chunks
 from ladechat.widgets.cells import drawn
 
 TERMINAL_GONE = 128 + signal.SIGHUP
@@ -56,7 +56,7 @@ class ScreenDriver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Read the terminal's input and pass it on as messages, until the app ends."""
-        reader = Reader(self._debug)
+        reader = InputReader(self._debug)
         for data in chunks(self.fileno, self.exit_event):
             for message in reader.read(data):
                 self.process_message(message)

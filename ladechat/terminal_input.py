@@ -43,7 +43,7 @@ def _read(source: int) -> bytes:
         return b""
 
 
-class Reader:
+class InputReader:
     """Converts the bytes from a terminal to messages.
 
     Invalid bytes do not stop the keys: what is not UTF-8 is replaced, and unknown sequences are skipped. Everything

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ladechat.decoder.drafters.ngram_pool import NGramPool
-from ladechat.registry import Shared, Trained
+from ladechat.registry import Shared, TrainedParts
 from ladechat.tuning.costs import PassCosts
 
 Curve = Callable[[int], float]
@@ -63,7 +63,7 @@ class MadeUpCosts(PassCosts):
 
 
 def shared(
-    curve: Curve, window: bool = False, pool: NGramPool | None = None, trained: Mapping[str, Trained] | None = None
+    curve: Curve, window: bool = False, pool: NGramPool | None = None, trained: Mapping[str, TrainedParts] | None = None
 ) -> Shared:
     """What decoders have in common, with these costs; unless they are given, an empty pool and nothing trained."""
     return Shared(MadeUpCosts(curve, window), NGramPool() if pool is None else pool, trained or {})

@@ -11,7 +11,7 @@ from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.known_models import known_models
 from ladechat.session.recording import latest_recording
 from ladechat.train.command import run
-from ladechat.train.options import Options
+from ladechat.train.options import TrainOptions
 from tests.forbidden import forbid
 from tests.session.conversations import exchange, write
 
@@ -63,7 +63,7 @@ def test_a_model_in_a_forbidden_folder_is_refused_in_a_sentence(
     with pytest.raises(LoadError):
         local_files(str(model))
     assert is_gguf(model) == (name == "model.gguf") and local_gguf(str(model)) is None
-    assert run(Options("transfer", str(model), "cpu", "float32", out, estimate=True)) == 1
+    assert run(TrainOptions("transfer", str(model), "cpu", "float32", out, estimate=True)) == 1
     assert "Permission denied" in capsys.readouterr().err
 
 

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ladechat import ask, cli
-from ladechat.bench.options import Refused
+from ladechat.bench.options import BenchRefused
 from ladechat.engine import server
 from tests.waiting import patience
 
@@ -66,7 +66,7 @@ def nothing_begins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def not_measured(*_: object) -> NoReturn:
-    raise Refused(BEGINS)
+    raise BenchRefused(BEGINS)
 
 
 def check(seed: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from ladechat.bench.options import PLAIN, TRANSFORMERS, Options, Refused
+from ladechat.bench.options import PLAIN, TRANSFORMERS, BenchOptions, BenchRefused
 from ladechat.bench.questions import Question, read_questions
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import LoadError
@@ -18,7 +18,7 @@ from ladechat.private_folder import keep_torch_caches_private
 from ladechat.terminal import say
 
 if TYPE_CHECKING:
-    from ladechat.bench.report import Report
+    from ladechat.bench.report import BenchReport
     from ladechat.model.load import LoadedModel
 
 FAILED = 1
@@ -29,12 +29,12 @@ PIPE_COLUMNS = 120
 """The width of tables where the output is no terminal."""
 
 
-def run(options: Options) -> int:
+def run(options: BenchOptions) -> int:
     """Measure, print the tables and write the files. Return 1 on failure, 2 if refused, 130 after Ctrl+C, else 0."""
     return in_words(lambda: _run(options), "Use a smaller model, smaller --settings, or --dtype bfloat16.")
 
 
-def _run(options: Options) -> int:
+def _run(options: BenchOptions) -> int:
     options.check()
     questions = read_questions(options.questions)
     with stages() as progress:
@@ -54,7 +54,7 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
         return work()
     except KeyboardInterrupt:
         return _say("Stopped; nothing was written.", INTERRUPTED)
-    except Refused as error:
+    except BenchRefused as error:
         return _say(str(error), USAGE_ERROR)
     except LoadError as error:
         return _say(f"{error} {error.hint}", FAILED)
@@ -68,7 +68,7 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
         return _say(f"The memory is used up. {out_of_memory}", FAILED)
 
 
-def _measured(options: Options, questions: Sequence[Question], progress: "Stages") -> "Report":
+def _measured(options: BenchOptions, questions: Sequence[Question], progress: "Stages") -> "BenchReport":
     loaded = load_model(options.model, options.device, options.dtype, progress, options.quantize, options.maps)
     # Not before: importing these takes seconds, and errors in the options or the checkpoint are known by now.
     from ladechat.bench.layer_search import kept_layers, search_layers
@@ -131,7 +131,7 @@ def load_model(
     return loaded
 
 
-def _show(report: "Report") -> None:
+def _show(report: "BenchReport") -> None:
     from ladechat.bench.report import show
 
     show(report, tables_console())
@@ -145,7 +145,7 @@ def tables_console() -> Console:
     return console
 
 
-def _write(report: "Report", options: Options) -> int:
+def _write(report: "BenchReport", options: BenchOptions) -> int:
     from ladechat.bench.report import write_json
 
     try:

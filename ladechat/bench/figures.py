@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ladechat.bench.measure import Round
-from ladechat.bench.methods import Answer
+from ladechat.bench.methods import TimedAnswer
 from ladechat.bench.options import PLAIN
-from ladechat.bench.prompts import Prompt
+from ladechat.bench.prompts import BenchPrompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Figures:
         return not self.differences
 
 
-def figures(name: str, rounds: Sequence[Round], prompts: Sequence[Prompt], kind: str | None = None) -> Figures:
+def figures(name: str, rounds: Sequence[Round], prompts: Sequence[BenchPrompt], kind: str | None = None) -> Figures:
     """Return the figures of a method over all prompts, or over those of one kind."""
     chosen = [index for index, prompt in enumerate(prompts) if kind in (None, prompt.kind)]
     mine, plain = (
@@ -89,7 +89,7 @@ def figures(name: str, rounds: Sequence[Round], prompts: Sequence[Prompt], kind:
     )
 
 
-def _tokens_per_second(answers: Sequence[Answer]) -> float | None:
+def _tokens_per_second(answers: Sequence[TimedAnswer]) -> float | None:
     """Return the rate of the tokens after the first steps, which include the prefill; None if there are none."""
     tokens = sum(len(answer.tokens) - answer.first_tokens for answer in answers)
     seconds = sum(answer.rest_seconds for answer in answers)
@@ -101,7 +101,7 @@ def _total(counts: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
     return dict(sum(map(Counter, known), Counter())) if known else None
 
 
-def _differences(rounds: Sequence[Sequence[Answer]], prompts: Sequence[Prompt]) -> list[Difference]:
+def _differences(rounds: Sequence[Sequence[TimedAnswer]], prompts: Sequence[BenchPrompt]) -> list[Difference]:
     """Return, for each prompt with a wrong answer, the earliest difference from the expected answer in any round."""
     found = []
     for index, prompt in enumerate(prompts):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from ladechat.bench.options import Refused, skips_layers
+from ladechat.bench.options import BenchRefused, skips_layers
 from ladechat.bench.prompts import judged_prompt
 from ladechat.catalog import DECODERS
 from ladechat.decoder.layer_skipping_model import LayerSkippingModel, layers_of
@@ -27,13 +27,14 @@ def search_layers(loaded: LoadedModel, seconds: float, progress: Callable[[float
         progress: called with the fraction of the time that has passed.
 
     Raises:
-        Refused: its layers cannot be run one by one, or there is no room for the answer that judges a set of layers.
+        BenchRefused: its layers cannot be run one by one, or there is no room for the answer that judges a set of
+            layers.
     """
     runner = loaded.runner
     skipping = next(info for info in DECODERS.values() if skips_layers(info.name))
     why = why_unusable(skipping, runner, {}, {})
     if why is not None:
-        raise Refused(f"No layer of {loaded.name} can be skipped: {why} Leave --layer-search out.")
+        raise BenchRefused(f"No layer of {loaded.name} can be skipped: {why} Leave --layer-search out.")
     assert isinstance(runner, LayerSkippingModel)
     improved(runner, runner, judged_prompt(loaded), _file(loaded), budget(seconds, progress))
 

@@ -4,12 +4,12 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ladechat.bench.methods import Answer, Method
-from ladechat.bench.prompts import Prompt
+from ladechat.bench.methods import Method, TimedAnswer
+from ladechat.bench.prompts import BenchPrompt
 from ladechat.decoder.step import Limits
 from ladechat.garbage import collect_rarely
 
-Round = dict[str, list[Answer]]
+Round = dict[str, list[TimedAnswer]]
 """The answers of each method, by name, to each prompt."""
 
 Item = TypeVar("Item")
@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 def measure(
     methods: Sequence[Method],
-    prompts: Sequence[Prompt],
+    prompts: Sequence[BenchPrompt],
     limits: Limits,
     rounds: int,
     tick: Callable[[], None],
@@ -31,13 +31,13 @@ def measure(
     return [_round(methods, prompts, limits, number, tick) for number in range(rounds)]
 
 
-def answers_in_all(methods: Sequence[Method], prompts: Sequence[Prompt], rounds: int) -> int:
+def answers_in_all(methods: Sequence[Method], prompts: Sequence[BenchPrompt], rounds: int) -> int:
     """Return the number of answers that `measure` takes."""
     return len(methods) * (len(_first_of_each_kind(prompts)) + rounds * len(prompts))
 
 
 def _round(
-    methods: Sequence[Method], prompts: Sequence[Prompt], limits: Limits, number: int, tick: Callable[[], None]
+    methods: Sequence[Method], prompts: Sequence[BenchPrompt], limits: Limits, number: int, tick: Callable[[], None]
 ) -> Round:
     """Have all methods answer one prompt before any gets the next: a machine that slows down slows all of them.
 
@@ -52,7 +52,7 @@ def _round(
     return answers
 
 
-def _first_of_each_kind(prompts: Sequence[Prompt]) -> list[Prompt]:
+def _first_of_each_kind(prompts: Sequence[BenchPrompt]) -> list[BenchPrompt]:
     return list({prompt.kind: prompt for prompt in reversed(prompts)}.values())
 
 

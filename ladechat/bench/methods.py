@@ -11,7 +11,7 @@ import torch
 from transformers import GenerationConfig, PreTrainedModel
 
 from ladechat import registry
-from ladechat.bench.options import TRANSFORMERS, Refused, by_hand, numbers_by_hand
+from ladechat.bench.options import TRANSFORMERS, BenchRefused, by_hand, numbers_by_hand
 from ladechat.catalog import DECODERS
 from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.decoder.loop import Decoder
@@ -27,7 +27,7 @@ from ladechat.tuning.costs import PassCosts
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TimedAnswer:
     """One answer with its counts and times.
 
     Attributes:
@@ -63,7 +63,7 @@ class Method(Protocol):
         """The threads that it computes with on a CPU."""
         ...
 
-    def answer(self, prompt: list[int], limits: Limits) -> Answer:
+    def answer(self, prompt: list[int], limits: Limits) -> TimedAnswer:
         """Prefill the prompt, starting with an empty cache, and answer it."""
         ...
 
@@ -99,7 +99,7 @@ class Ours:
         self._policy: Policy | None = None
         self._now = clock(device)
 
-    def answer(self, prompt: list[int], limits: Limits) -> Answer:
+    def answer(self, prompt: list[int], limits: Limits) -> TimedAnswer:
         """See `Method.answer`."""
         self.threads.use()
         for _ in self._runner.prefill(prompt[:1]):  # a prompt of one token leaves nothing in the cache
@@ -113,7 +113,7 @@ class Ours:
             steps.append(step)
             ended = time.perf_counter()  # its tokens are on the CPU, so there is nothing to wait for
         tested, accepted = _verdicts(steps)
-        return Answer(
+        return TimedAnswer(
             tokens=tuple(token for step in steps for token in step.tokens),
             first_tokens=len(steps[0].tokens),
             passes=len(steps),
@@ -145,7 +145,7 @@ class Transformers:
         self._options = options
         self._now = clock(self._model.device)
 
-    def answer(self, prompt: list[int], limits: Limits) -> Answer:
+    def answer(self, prompt: list[int], limits: Limits) -> TimedAnswer:
         """See `Method.answer`."""
         self.threads.use()
         input_ids = torch.tensor([prompt], device=self._model.device)
@@ -164,7 +164,7 @@ class Transformers:
             ended = self._now()
         if passes == 1:
             first, cached = ended, len(prompt) + len(tokens) - 1
-        return Answer(
+        return TimedAnswer(
             tokens=tokens,
             first_tokens=cached + 1 - len(prompt),
             passes=passes,
@@ -217,14 +217,14 @@ def make_methods(
         skipped: the layers to skip; None: the default set.
 
     Raises:
-        Refused: a method that drafts, with a model that takes one token a pass or lacks what the method needs.
+        BenchRefused: a method that drafts, with a model that takes one token a pass or lacks what the method needs.
     """
     drafting = [name for name in names if (DECODERS[name].tree_attention if name in DECODERS else TRANSFORMERS[name])]
     if drafting and not loaded.runner.capabilities.tree_attention:
-        raise Refused(f"{loaded.runner.capabilities.single_token} Give --decoders without {', '.join(drafting)}.")
+        raise BenchRefused(f"{loaded.runner.capabilities.single_token} Give --decoders without {', '.join(drafting)}.")
     for name in names:
         if (why := why_unusable(name, loaded)) is not None:
-            raise Refused(f"{name} cannot be measured: {why}")
+            raise BenchRefused(f"{name} cannot be measured: {why}")
     shared, found = Shared(PassCosts(loaded.runner), trained=loaded.maps.by_kind, skipped=skipped), list[Method]()
     for name in names:
         if name in TRANSFORMERS:

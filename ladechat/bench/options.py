@@ -25,12 +25,12 @@ DEFAULT_ROUNDS = 2
 PLOT_SUFFIXES = (".png", ".svg")
 
 
-class Refused(ValueError):
+class BenchRefused(ValueError):
     """A measurement that is impossible as requested: what, why, and what to do, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class BenchOptions:
     """A benchmark, as requested on the command line.
 
     Attributes:
@@ -66,20 +66,20 @@ class Options:
         """Check the options before anything is loaded.
 
         Raises:
-            Refused: an unknown decoder, no round, or a file that cannot be written.
+            BenchRefused: an unknown decoder, no round, or a file that cannot be written.
         """
         unknown = [name for name in self.decoders if name not in method_names()]
         if unknown or not self.decoders:
             missing = f"There is no decoder {unknown[0]!r}" if unknown else "No decoder is named"
             names = ", ".join(method_names())
-            raise Refused(f"{missing}; give --decoders one or more of {names}, with commas between.")
+            raise BenchRefused(f"{missing}; give --decoders one or more of {names}, with commas between.")
         if self.rounds < 1:
-            raise Refused(f"--rounds has to be at least 1, not {self.rounds}.")
+            raise BenchRefused(f"--rounds has to be at least 1, not {self.rounds}.")
         if self.layer_search and not any(skips_layers(name) for name in self.decoders):
             skipping = ", ".join(name for name in DECODERS if skips_layers(name))
-            raise Refused(f"--layer-search is for {skipping}; name it with --decoders, or leave the search out.")
+            raise BenchRefused(f"--layer-search is for {skipping}; name it with --decoders, or leave the search out.")
         if self.settings and by_hand().name not in self.decoders:
-            raise Refused(f"--settings is for {by_hand().name}; name it with --decoders, or leave --settings out.")
+            raise BenchRefused(f"--settings is for {by_hand().name}; name it with --decoders, or leave --settings out.")
         if self.plot is not None:
             _check_plot(self.plot)
         for option, path in (("--json", self.json), ("--plot", self.plot)):
@@ -114,13 +114,17 @@ def listed(text: str) -> tuple[str, ...]:
 
 def _check_plot(path: Path) -> None:
     if path.suffix.lower() not in PLOT_SUFFIXES:
-        raise Refused(f"A plot is written as {' or '.join(PLOT_SUFFIXES)}, and {path} is neither; change its ending.")
+        raise BenchRefused(
+            f"A plot is written as {' or '.join(PLOT_SUFFIXES)}, and {path} is neither; change its ending."
+        )
     if importlib.util.find_spec("matplotlib") is None:
-        raise Refused(f"--plot needs matplotlib, which is not installed: {command_for_extra('plot')}")
+        raise BenchRefused(f"--plot needs matplotlib, which is not installed: {command_for_extra('plot')}")
 
 
 def _check_writable(option: str, path: Path) -> None:
     try:
         check_replaceable(path)
     except OSError as error:
-        raise Refused(f"{path} cannot be written: {error.strerror or error}; give {option} another name.") from error
+        raise BenchRefused(
+            f"{path} cannot be written: {error.strerror or error}; give {option} another name."
+        ) from error

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ladechat.bench.figures import Figures
-from ladechat.bench.report import Report
+from ladechat.bench.report import BenchReport
 from ladechat.files import replace_file
 
 COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
@@ -21,7 +21,7 @@ SHARE_OF_BARS = 0.86
 """The fraction of a group's width that its bars take."""
 
 
-def write_plot(report: Report, path: Path) -> None:
+def write_plot(report: BenchReport, path: Path) -> None:
     """Draw the report into a PNG or an SVG file, depending on its suffix."""
     groups = ["all prompts", *report.kinds]
     names = list(report.overall)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from jinja2 import TemplateError
 
-from ladechat.bench.options import Refused
+from ladechat.bench.options import BenchRefused
 from ladechat.bench.questions import Question
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits
@@ -17,7 +17,7 @@ from ladechat.protocol import Message
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class BenchPrompt:
     """The tokens that every method gets, and the answer of plain decoding."""
 
     kind: str
@@ -28,13 +28,13 @@ class Prompt:
 
 def make_prompts(
     loaded: LoadedModel, questions: Sequence[Question], max_new_tokens: int, tick: Callable[[], None]
-) -> list[Prompt]:
+) -> list[BenchPrompt]:
     """Return one prompt for each turn of each conversation; the model's own greedy answers are between the turns.
 
     `tick` is called after every turn.
 
     Raises:
-        Refused: a prompt that leaves no room for the answer in the model's context, that the model's chat template
+        BenchRefused: a prompt that leaves no room for the answer in the model's context, that the model's chat template
             rejects, or that has a token without an embedding.
     """
     prompts, template = [], ChatTemplate(loaded.tokenizer, loaded.name)
@@ -46,7 +46,7 @@ def make_prompts(
             token_ids = _tokens(loaded, template, messages, name)
             _check_room(name, len(token_ids), max_new_tokens, loaded.context_length)
             answer = _plain_answer(loaded, token_ids, max_new_tokens)
-            prompts.append(Prompt(question.kind, name, token_ids, answer))
+            prompts.append(BenchPrompt(question.kind, name, token_ids, answer))
             text = loaded.tokenizer.decode(list(answer), skip_special_tokens=True, clean_up_tokenization_spaces=False)
             messages.append(Message(role="assistant", content=str(text), token_ids=list(answer)))
             tick()
@@ -57,7 +57,7 @@ def judged_prompt(loaded: LoadedModel) -> list[int]:
     """Return the prompt that judges sets of layers to skip: none of the measured questions.
 
     Raises:
-        Refused: as `make_prompts`.
+        BenchRefused: as `make_prompts`.
     """
     name = "what layers are judged by"
     question = [Message(role="user", content=JUDGED_QUESTION)]
@@ -72,15 +72,17 @@ def _tokens(loaded: LoadedModel, template: ChatTemplate, messages: Sequence[Mess
         token_ids = template.encode(messages).token_ids
         check_ids(token_ids, loaded.embeddings, loaded.tokenizer)
     except TemplateError as error:
-        raise Refused(f"The model's chat template refuses {name} ({error}); leave it out with --questions.") from error
+        raise BenchRefused(
+            f"The model's chat template refuses {name} ({error}); leave it out with --questions."
+        ) from error
     except UnknownToken as error:
-        raise Refused(f"Of {name}: {error} {error.hint}") from error
+        raise BenchRefused(f"Of {name}: {error} {error.hint}") from error
     return token_ids
 
 
 def _check_room(name: str, tokens: int, max_new_tokens: int, context_length: int) -> None:
     if tokens + max_new_tokens > context_length:
-        raise Refused(
+        raise BenchRefused(
             f"The prompt {name!r} has {tokens:,} tokens, and with an answer of {max_new_tokens:,} that is more than "
             f"the model's context of {context_length:,}; lower --max-new-tokens, or leave it out with --questions."
         )

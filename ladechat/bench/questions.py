@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ladechat.bench.options import KINDS, Refused
+from ladechat.bench.options import KINDS, BenchRefused
 from ladechat.toml_text import NotToml, parsed
 
 CHOICE = f"give --questions some of {', '.join(KINDS)}, or a file that ends in .toml"
@@ -30,10 +30,10 @@ def read_questions(sources: Sequence[str]) -> list[Question]:
     """Return the questions of these kinds and files, in order. The kind of a file's questions is the file's name.
 
     Raises:
-        Refused: no source, an unknown kind, or a file that cannot be read or has another format.
+        BenchRefused: no source, an unknown kind, or a file that cannot be read or has another format.
     """
     if not sources:
-        raise Refused(f"No questions are named; {CHOICE}.")
+        raise BenchRefused(f"No questions are named; {CHOICE}.")
     return [question for source in sources for question in _read(source)]
 
 
@@ -43,27 +43,29 @@ def _read(source: str) -> list[Question]:
         return _parse(source, source, text)
     path = Path(source).expanduser()
     if path.suffix != ".toml":
-        raise Refused(f"There are no questions {source!r}; {CHOICE}.")
+        raise BenchRefused(f"There are no questions {source!r}; {CHOICE}.")
     try:
         if path.exists() and not path.is_dir() and not path.is_file():
-            raise Refused(f"{source} is a device or a pipe, not a file; give --questions another one.")
+            raise BenchRefused(f"{source} is a device or a pipe, not a file; give --questions another one.")
         if path.stat().st_size > MOST_BYTES:
-            raise Refused(f"{source} is larger than {MOST_BYTES // 10**6} MB; give --questions fewer in a file.")
+            raise BenchRefused(f"{source} is larger than {MOST_BYTES // 10**6} MB; give --questions fewer in a file.")
         return _parse(path.stem, source, path.read_text("utf-8"))
     except OSError as error:
-        raise Refused(f"{source} cannot be read: {error.strerror or error}; give --questions another file.") from error
+        raise BenchRefused(
+            f"{source} cannot be read: {error.strerror or error}; give --questions another file."
+        ) from error
     except UnicodeDecodeError as error:
-        raise Refused(f"{source} is no file of questions, for it is not UTF-8 text; {FORM}.") from error
+        raise BenchRefused(f"{source} is no file of questions, for it is not UTF-8 text; {FORM}.") from error
 
 
 def _parse(kind: str, source: str, text: str) -> list[Question]:
     try:
         content = parsed(text)
     except NotToml as error:
-        raise Refused(f"{source} is no file of questions, for it is not TOML: {error}; {FORM}.") from error
+        raise BenchRefused(f"{source} is no file of questions, for it is not TOML: {error}; {FORM}.") from error
     found = content.get("prompts")
     if not isinstance(found, list) or not found:
-        raise Refused(f"{source} is no file of questions, for it has no list named prompts; {FORM}.")
+        raise BenchRefused(f"{source} is no file of questions, for it has no list named prompts; {FORM}.")
     return [
         Question(kind, f"{kind} {number}", _turns(source, number, entry)) for number, entry in enumerate(found, start=1)
     ]
@@ -72,5 +74,7 @@ def _parse(kind: str, source: str, text: str) -> list[Question]:
 def _turns(source: str, number: int, entry: Any) -> tuple[str, ...]:
     turns = entry if isinstance(entry, list) else [entry]
     if not turns or not all(isinstance(turn, str) and turn.strip() for turn in turns):
-        raise Refused(f"Question {number} of {source} is neither a text nor a list of texts, or one is empty; {FORM}.")
+        raise BenchRefused(
+            f"Question {number} of {source} is neither a text nor a list of texts, or one is empty; {FORM}."
+        )
     return tuple(turns)

@@ -17,7 +17,7 @@ from ladechat.bench.machine import describe
 from ladechat.bench.measure import Round
 from ladechat.bench.methods import uses_kernels
 from ladechat.bench.options import PLAIN, TRANSFORMERS
-from ladechat.bench.prompts import Prompt
+from ladechat.bench.prompts import BenchPrompt
 from ladechat.files import replace_file
 from ladechat.model.load import LoadedModel
 from ladechat.model.loading.threads import Threads
@@ -34,7 +34,7 @@ LEGEND = (
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class BenchReport:
     """The figures of each method, overall and by kind of prompt, and the conditions of the measurement."""
 
     about: Mapping[str, Any]
@@ -50,10 +50,10 @@ class Report:
 def make_report(
     loaded: LoadedModel,
     threads: Mapping[str, Threads],
-    prompts: Sequence[Prompt],
+    prompts: Sequence[BenchPrompt],
     rounds: Sequence[Round],
     max_new_tokens: int,
-) -> Report:
+) -> BenchReport:
     """Compute the report from the measured rounds; `threads` are those of each method."""
     kinds = list(dict.fromkeys(prompt.kind for prompt in prompts))
     names = list(rounds[0])
@@ -70,14 +70,14 @@ def make_report(
         "rounds": len(rounds),
         "prompts": {kind: sum(prompt.kind == kind for prompt in prompts) for kind in kinds},
     }
-    return Report(
+    return BenchReport(
         about=about,
         overall={name: figures(name, rounds, prompts) for name in names},
         by_kind={name: {kind: figures(name, rounds, prompts, kind) for kind in kinds} for name in names},
     )
 
 
-def write_json(report: Report, path: Path) -> None:
+def write_json(report: BenchReport, path: Path) -> None:
     """Write all figures to a JSON file; docs/bench.md lists the fields."""
     methods = {
         name: {
@@ -90,7 +90,7 @@ def write_json(report: Report, path: Path) -> None:
     replace_file(path, f"{text}\n".encode(), make_folder=False)
 
 
-def show(report: Report, console: Console) -> None:
+def show(report: BenchReport, console: Console) -> None:
     """Print the tables, and below them what a reader must know."""
     about = report.about
     prompts, rounds = sum(about["prompts"].values()), about["rounds"]
@@ -114,7 +114,7 @@ def _threads(about: Mapping[str, Any]) -> str:
     return line if theirs is None else f"{line} · transformers runs the model as it is, with {theirs}"
 
 
-def _overall_table(report: Report) -> Table:
+def _overall_table(report: BenchReport) -> Table:
     heads = ("S", "drafts\naccepted", "tok/s", "speedup", "range", "first\ntoken", "exact")
     table = _table("All prompts", *heads)
     for name, row in report.overall.items():
@@ -131,7 +131,7 @@ def _overall_table(report: Report) -> Table:
     return table
 
 
-def _source_table(report: Report) -> Table:
+def _source_table(report: BenchReport) -> Table:
     rows = {name: row for name, row in report.overall.items() if row.tested}
     sources = list(dict.fromkeys(source for row in rows.values() for source in row.tested or {}))
     table = _table("Drafts accepted, by source", *sources)
@@ -141,7 +141,7 @@ def _source_table(report: Report) -> Table:
     return table
 
 
-def _kind_table(report: Report) -> Table:
+def _kind_table(report: BenchReport) -> Table:
     table = _table("S and speedup, by kind", *map(Text, report.kinds))
     for name, by_kind in report.by_kind.items():
         rows = [by_kind[kind] for kind in report.kinds]
@@ -168,7 +168,7 @@ def _times(speedup: float | None) -> str:
     return NONE if speedup is None else f"{speedup:.2f}×"
 
 
-def _differences(report: Report) -> Iterator[str]:
+def _differences(report: BenchReport) -> Iterator[str]:
     """Yield one line for each method that is not exact, and the reason if that is no error."""
     dtype = report.about["dtype"]
     inexact = {name: row for name, row in report.overall.items() if not row.exact}

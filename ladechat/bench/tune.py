@@ -38,7 +38,7 @@ def _tune(model: str, device: str, dtype: str, quantize: str | None) -> int:
     with stages() as progress:
         loaded = load_model(model, device, dtype, progress, quantize)
         from ladechat import registry
-        from ladechat.bench.options import Refused
+        from ladechat.bench.options import BenchRefused
         from ladechat.bench.prompts import make_prompts
         from ladechat.decoder.step import Limits
         from ladechat.model.pass_facts import pass_facts
@@ -46,7 +46,7 @@ def _tune(model: str, device: str, dtype: str, quantize: str | None) -> int:
         from ladechat.tuning.costs import PassCosts, costs_file
 
         if not loaded.runner.capabilities.tree_attention:
-            raise Refused(f"There is nothing to tune: {loaded.runner.capabilities.single_token}")
+            raise BenchRefused(f"There is nothing to tune: {loaded.runner.capabilities.single_token}")
         questions = mixed(read_questions(QUESTIONS))
         progress.begin("timing passes")
         for _ in loaded.runner.prefill([0, 0]):

@@ -53,7 +53,7 @@ class LensSnapshot(NamedTuple):
     rows: tuple[tuple[int, ...], ...]
 
 
-class Candidate(NamedTuple):
+class PoolOffer(NamedTuple):
     """An n-gram that the pool offered after the text's end (which `tail` does not repeat), and the outcome.
 
     `tried` is False beyond the guess limit and where it was not worth a slot; `matched` counts the leading tokens of
@@ -85,11 +85,11 @@ class PoolSnapshot(NamedTuple):
     emitted: tuple[int, ...]
 
     @property
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self) -> tuple[PoolOffer, ...]:
         """All guesses that were offered, with their outcome. Computed on access, not in the step."""
         tried = (*self.tried, *(0,) * (len(self.offered) - len(self.tried)))
         return tuple(
-            Candidate(tail, source, count > 0, common_prefix(tail[:count], self.emitted))
+            PoolOffer(tail, source, count > 0, common_prefix(tail[:count], self.emitted))
             for (tail, source, _), count in zip(self.offered, tried, strict=True)
         )
 

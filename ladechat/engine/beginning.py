@@ -1,7 +1,7 @@
 """The token limit of an answer, and the events before its first step."""
 
 from ladechat import protocol
-from ladechat.engine.chat_format import Prompt
+from ladechat.engine.chat_format import EncodedPrompt
 
 
 def limit_of_answer(tokens: int, most: int) -> int:
@@ -9,7 +9,7 @@ def limit_of_answer(tokens: int, most: int) -> int:
     return (tokens // most + 1) * most
 
 
-def history_trimmed(turn: int, prompt: Prompt, context_length: int) -> protocol.HistoryTrimmed:
+def history_trimmed(turn: int, prompt: EncodedPrompt, context_length: int) -> protocol.HistoryTrimmed:
     """Return the event that says how much of the conversation was left out of the prompt."""
     return protocol.HistoryTrimmed(
         turn=turn,

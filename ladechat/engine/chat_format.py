@@ -50,7 +50,7 @@ class RefusedByTemplate(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class EncodedPrompt:
     """Tokens for the model, and what was left out to make them fit.
 
     Attributes:
@@ -90,7 +90,7 @@ class ChatFormat:
         self._eos_ids = eos_ids
         self.template = ChatTemplate(tokenizer, model)
 
-    def fit(self, messages: Sequence[Message], context_length: int, max_new_tokens: int) -> Prompt:
+    def fit(self, messages: Sequence[Message], context_length: int, max_new_tokens: int) -> EncodedPrompt:
         """Return the prompt for these messages, without the oldest turns if an answer would not fit after them.
 
         The number of dropped tokens is rounded up to whole steps of `SHARE_DROPPED_AT_ONCE`, so that it stays the same
@@ -124,9 +124,9 @@ class ChatFormat:
                 SHORTEN,
             )
         dropped_messages = len(messages) - len(kept)
-        return Prompt(token_ids, kept, dropped_turns, dropped_messages, before, system_folded=folded)
+        return EncodedPrompt(token_ids, kept, dropped_turns, dropped_messages, before, system_folded=folded)
 
-    def _fit_continued(self, messages: Sequence[Message], context_length: int, max_new_tokens: int) -> Prompt:
+    def _fit_continued(self, messages: Sequence[Message], context_length: int, max_new_tokens: int) -> EncodedPrompt:
         """Return the prompt that the answer began with and the answer's tokens; a shorter prompt if both do not fit."""
         *before, answer = messages
         if not before or before[-1].role != "user":

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from ladechat import protocol
 
 
-class Pace:
+class StepPace:
     """The pace of steps, which stays the same from answer to answer.
 
     Args:

@@ -23,7 +23,7 @@ from ladechat.engine.failures import (
     worker_ended,
 )
 from ladechat.engine.loading_events import STAGES, LoadingReport, ready
-from ladechat.engine.pace import Pace
+from ladechat.engine.pace import StepPace
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine.watcher import watch_input
 from ladechat.engine_options import EngineOptions
@@ -143,7 +143,7 @@ class Engine:
         self._changes: list[Configure] = []
         self._changes_wait = False
         self._stop = False
-        self._pace = Pace()
+        self._pace = StepPace()
         self._learning = service.texts.learn(service.loaded.vocabulary)
 
     def run(self) -> None:

@@ -1,7 +1,7 @@
 """Converts the steps of a decoder to events of the protocol: token ids get their text."""
 
 from ladechat import protocol
-from ladechat.decoder.step import Candidate, Draft, LensSnapshot, PoolSnapshot, Step, WindowSnapshot
+from ladechat.decoder.step import Draft, LensSnapshot, PoolOffer, PoolSnapshot, Step, WindowSnapshot
 from ladechat.engine.detokenizer import TokenTexts
 
 
@@ -78,7 +78,7 @@ def _pool(pool: PoolSnapshot, texts: TokenTexts) -> protocol.PoolView:
     )
 
 
-def _candidate(candidate: Candidate, texts: TokenTexts) -> protocol.Candidate:
+def _candidate(candidate: PoolOffer, texts: TokenTexts) -> protocol.Candidate:
     return protocol.Candidate(
         token_ids=list(candidate.tail),
         pieces=texts.names(candidate.tail),

@@ -13,7 +13,7 @@ from ladechat import protocol
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Limits, Step
 from ladechat.engine.beginning import history_trimmed, limit_of_answer, stopped_before_it_began
-from ladechat.engine.chat_format import ChatFormat, Prompt
+from ladechat.engine.chat_format import ChatFormat, EncodedPrompt
 from ladechat.engine.decoders import Decoders
 from ladechat.engine.detokenizer import Detokenizer, TokenTexts
 from ladechat.engine.failures import ends_the_process, unexpected
@@ -49,7 +49,7 @@ class Emit(Protocol):
         ...
 
 
-class Listener(Protocol):
+class TurnListener(Protocol):
     """Looks for commands while a turn runs."""
 
     def stop_wanted(self) -> bool:
@@ -102,7 +102,7 @@ class Service:
         return secrets.randbits(SEED_BITS) if begin is None else (begin + turn - 1) % SEEDS
 
 
-def answer(service: Service, command: protocol.Generate, emit: Emit, listener: Listener) -> None:
+def answer(service: Service, command: protocol.Generate, emit: Emit, listener: TurnListener) -> None:
     """Answer the last message of a conversation, or continue that answer, and emit all of it as events.
 
     Raises:
@@ -144,7 +144,7 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: L
     emit(turn.finished(reason))
 
 
-def _announce(turn: int, prompt: Prompt, limits: Limits, seed: int, service: Service, emit: Emit) -> None:
+def _announce(turn: int, prompt: EncodedPrompt, limits: Limits, seed: int, service: Service, emit: Emit) -> None:
     if prompt.dropped_turns:
         emit(history_trimmed(turn, prompt, service.loaded.context_length))
     if prompt.system_folded:
@@ -174,7 +174,7 @@ class _Turn:
 
     service: Service
     command: protocol.Generate
-    prompt: Prompt
+    prompt: EncodedPrompt
     limits: Limits
     emit: Emit
     stop: StopText | None
@@ -203,7 +203,7 @@ class _Turn:
         if self.prompt.answer:
             self.detokenizer.resume(self.prompt.answer, self.command.messages[-1].content)
 
-    def prefill(self, listener: Listener) -> bool:
+    def prefill(self, listener: TurnListener) -> bool:
         """Run the prompt through the model. Return False if it was stopped meanwhile."""
         started = time.perf_counter()
         stopped = listener.stop_wanted()
@@ -217,7 +217,7 @@ class _Turn:
         self.prefill_seconds = time.perf_counter() - started
         return not stopped
 
-    def decode(self, listener: Listener) -> protocol.FinishReason:
+    def decode(self, listener: TurnListener) -> protocol.FinishReason:
         """Decode to the end of the answer, or until a stop, after which the step under way is the last."""
         self.service.cost.refresh()
         try:
@@ -227,7 +227,7 @@ class _Turn:
                 self._emit_steps()
             raise
 
-    def _decode(self, listener: Listener) -> protocol.FinishReason:
+    def _decode(self, listener: TurnListener) -> protocol.FinishReason:
         started, timed = time.perf_counter(), self.service.decoders.timed_seconds
         waited = listener.until_due(self._flush_and_emit)
         while waited is not None:

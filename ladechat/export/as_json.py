@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ladechat.export.conversation import Talk, Turn
+from ladechat.export.conversation import ExportedTurn, Talk
 from ladechat.protocol import Step
 
 FORMAT, VERSION = "ladechat-conversation", 1
@@ -25,7 +25,7 @@ def as_json(talk: Talk) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def _turn(number: int, turn: Turn) -> dict[str, Any]:
+def _turn(number: int, turn: ExportedTurn) -> dict[str, Any]:
     return {
         "number": number,
         "begins_anew": turn.begins_anew,
@@ -41,7 +41,7 @@ def _turn(number: int, turn: Turn) -> dict[str, Any]:
     }
 
 
-def _settings(turn: Turn) -> dict[str, Any] | None:
+def _settings(turn: ExportedTurn) -> dict[str, Any] | None:
     """Return the decoder, its parameters and the sampling settings; None if they are unknown."""
     if turn.started is None:
         return None
@@ -49,7 +49,7 @@ def _settings(turn: Turn) -> dict[str, Any] | None:
     return {**drawn, "seed": turn.started.seed, "max_new_tokens": turn.started.max_new_tokens}
 
 
-def _figures(turn: Turn) -> dict[str, Any]:
+def _figures(turn: ExportedTurn) -> dict[str, Any]:
     passes, finished = len(turn.steps), turn.finished
     known = not turn.kept_answer  # else its first tokens come from an earlier session, whose passes are unknown
     return {

@@ -27,7 +27,7 @@ OWNER_ONLY = 0o600
 """As for the recording: only its user decides who may read the conversation."""
 
 
-class Refused(Exception):
+class ExportRefused(Exception):
     """Nothing was exported: the message says why and what to do, in a sentence."""
 
 
@@ -56,17 +56,19 @@ def run(source: Path, out: Path, format_name: str, wanted: Wanted, *, force: boo
     """Export a recording; return what was wrong with it, in sentences.
 
     Raises:
-        Refused: nothing was exported.
+        ExportRefused: nothing was exported.
     """
     try:
         recording = Recording.read(source, wanted.idle_limit)
     except UnreadableRecording as error:
-        raise Refused(str(error)) from error
+        raise ExportRefused(str(error)) from error
     except OSError as error:
-        raise Refused(f"{source} cannot be read: {error.strerror or error}; give the file of a recording.") from error
+        raise ExportRefused(
+            f"{source} cannot be read: {error.strerror or error}; give the file of a recording."
+        ) from error
     with _unwritable(out):
         if out.exists() and out.samefile(source):
-            raise Refused(f"{out} is the recording itself; give the export another name.")
+            raise ExportRefused(f"{out} is the recording itself; give the export another name.")
     write(out, lambda: WRITERS[format_name](recording, wanted), force=force)
     return recording.notices
 
@@ -75,7 +77,7 @@ def run_race(measuring: Measuring, out: Path, cells: tuple[int, int] = SIZE, *, 
     """Export a race that has been measured.
 
     Raises:
-        Refused: nothing was exported.
+        ExportRefused: nothing was exported.
     """
     from ladechat.export.film import Size
     from ladechat.export.race import photograph_race, shoot_race
@@ -91,7 +93,7 @@ def write(out: Path, content: Callable[[], str | bytes], *, force: bool) -> None
     """Write a file atomically.
 
     Raises:
-        Refused: nothing was written.
+        ExportRefused: nothing was written.
     """
     check_target(out, force=force)
     with _unwritable(out):
@@ -104,26 +106,26 @@ def check_target(out: Path, *, force: bool) -> None:
     """Check that the file may be written.
 
     Raises:
-        Refused: it may not be written.
+        ExportRefused: it may not be written.
     """
     with _unwritable(out):
         if os.path.lexists(out):
             if out.exists() and not out.is_file():
-                raise Refused(f"{out} is no file, so nothing is put in its place; give the name of a file.")
+                raise ExportRefused(f"{out} is no file, so nothing is put in its place; give the name of a file.")
             if not force:
-                raise Refused(f"{out} exists already; give another name, or --force to overwrite it.")
+                raise ExportRefused(f"{out} exists already; give another name, or --force to overwrite it.")
         folder = Path(os.path.realpath(out)).parent if out.is_symlink() else out.parent
         if not folder.is_dir():
-            raise Refused(f"There is no folder {folder}; make it first, or give another name.")
+            raise ExportRefused(f"There is no folder {folder}; make it first, or give another name.")
 
 
 @contextlib.contextmanager
 def _unwritable(out: Path) -> Iterator[None]:
-    """Raise `Refused` for an error of the system, such as a missing permission or a full disk."""
+    """Raise `ExportRefused` for an error of the system, such as a missing permission or a full disk."""
     try:
         yield
     except OSError as error:
-        raise Refused(f"{out} cannot be written: {error.strerror or error}; give another name.") from error
+        raise ExportRefused(f"{out} cannot be written: {error.strerror or error}; give another name.") from error
 
 
 def _replay(format_name: str) -> Writer:
@@ -162,16 +164,16 @@ def check_painting() -> None:
     """Check that a GIF can be painted on this machine, before a film or a race takes minutes.
 
     Raises:
-        Refused: Pillow is missing, or a font.
+        ExportRefused: Pillow is missing, or a font.
     """
     try:
         from ladechat.export.glyphs import Glyphs, NoFont
     except ImportError as error:
-        raise Refused(f"A GIF needs Pillow, which is not installed: {command_for_extra('gif')}") from error
+        raise ExportRefused(f"A GIF needs Pillow, which is not installed: {command_for_extra('gif')}") from error
     try:
         Glyphs()
     except NoFont as error:
-        raise Refused(
+        raise ExportRefused(
             "A GIF is painted in a monospaced font, and none was found here; install DejaVu Sans Mono "
             "(Debian and Ubuntu: fonts-dejavu-core)."
         ) from error
@@ -192,7 +194,7 @@ def _svg(recording: Recording, wanted: Wanted) -> str:
 
     steps = steps_in(recording)
     if wanted.step is not None and wanted.step > steps:
-        raise Refused(
+        raise ExportRefused(
             f"The recording has {counted(steps, 'pass')}, so there is no pass {wanted.step:,}; give --step a lower one."
         )
     return photograph(recording, Size(*wanted.size), wanted.step)

@@ -56,12 +56,12 @@ def export(
     idle = _within("--idle", IDLE_SECONDS if idle is None else idle, (0.0, MOST_IDLE_SECONDS))
     if step is not None and step < 1:
         fail(f"--step counts passes from 1, so there is no pass {in_short(step)}.")
-    from ladechat.export.command import Refused, Wanted, run
+    from ladechat.export.command import ExportRefused, Wanted, run
 
     try:
         wanted = Wanted(cells, speed, idle if chosen in FILMS else None, step)
         notices = run(recording, out, chosen, wanted, force=force)
-    except Refused as error:
+    except ExportRefused as error:
         fail(str(error))
     for notice in notices:
         say(notice)

@@ -45,7 +45,7 @@ WORDS = ("ended", "decoder")
 
 
 @dataclass
-class Turn:
+class ExportedTurn:
     """A question and its answer, as far as they exist.
 
     Attributes:
@@ -153,10 +153,10 @@ class Talk:
     model: str
     program: str
     started: str
-    turns: list[Turn]
+    turns: list[ExportedTurn]
     notices: list[str]
 
-    def changes(self) -> Iterator[tuple[Turn, dict[str, str]]]:
+    def changes(self) -> Iterator[tuple[ExportedTurn, dict[str, str]]]:
         """Yield each turn with those of its conditions that have changed; the first turn with all."""
         before = {SYSTEM: ""}
         for turn in self.turns:
@@ -166,19 +166,19 @@ class Talk:
 
 def talk_of(recording: Recording) -> Talk:
     """Return the conversation in a recording, with what was cleared on the screen, without what was replaced."""
-    reader = _Reader(recording.header.model)
+    reader = _ConversationReader(recording.header.model)
     for event in recording.events:
         reader.read(event)
     header = recording.header
     return Talk(name_of(reader.model), header.program, header.started, reader.turns, recording.notices)
 
 
-class _Reader:
+class _ConversationReader:
     """Converts events to turns. The turn numbers of events were checked when they were read."""
 
     def __init__(self, model: str) -> None:
         self.model = model
-        self.turns: list[Turn] = []
+        self.turns: list[ExportedTurn] = []
         self._decoders: Mapping[str, DecoderInfo] = announced(())
         self._decoder = ""
         """The active decoder, in words."""
@@ -246,7 +246,7 @@ class _Reader:
         turn.answered = True
         turn.settings = info_of(exchange.decoder, self._decoders).label
 
-    def _note_decoder(self, turn: Turn) -> None:
+    def _note_decoder(self, turn: ExportedTurn) -> None:
         """Append the decoder to the turn's settings if it replaced another one during the answer."""
         if turn.settings and turn.settings.rpartition(THEN)[2] != self._decoder:
             turn.settings += f"{THEN}{self._decoder}"
@@ -271,10 +271,10 @@ class _Reader:
                 return
 
     @property
-    def _latest(self) -> Turn:
+    def _latest(self) -> ExportedTurn:
         return self._begin(None) if self._cleared or not self.turns else self.turns[-1]
 
-    def _begin(self, question: str | None) -> Turn:
-        self.turns.append(Turn(question, begins_anew=self._cleared and bool(self.turns)))
+    def _begin(self, question: str | None) -> ExportedTurn:
+        self.turns.append(ExportedTurn(question, begins_anew=self._cleared and bool(self.turns)))
         self._cleared = False
         return self.turns[-1]

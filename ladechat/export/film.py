@@ -67,7 +67,7 @@ class Reel(NamedTuple):
     markers: list[tuple[float, str]]
 
 
-class Interrupted(Exception):
+class FilmInterrupted(Exception):
     """The film is no longer wanted: Ctrl+C was pressed."""
 
 
@@ -82,7 +82,7 @@ class Film(ABC):
         app: the app, which runs during `run`.
         now: seconds since the start.
         title: the title of the film.
-        interrupted: if set, the work ends with `Interrupted`.
+        interrupted: if set, the work ends with `FilmInterrupted`.
     """
 
     def __init__(self, screen: ReplayScreen | RaceScreen, size: Size, title: str) -> None:
@@ -143,7 +143,7 @@ class Film(ABC):
     async def _settle(self, pilot: Pilot[object]) -> None:
         """Wait until everything is painted."""
         if self.interrupted:
-            raise Interrupted
+            raise FilmInterrupted
         for _ in range(SETTLING):
             for panel in self.app.query(Panel):
                 panel.redraw_now()
@@ -227,7 +227,7 @@ def _run(film: Film, work: Callable[[Pilot[object]], Awaitable[None]]) -> None:
     before = signal.signal(signal.SIGINT, interrupt)
     try:
         asyncio.run(film.run(work))
-    except Interrupted:
+    except FilmInterrupted:
         raise KeyboardInterrupt from None
     finally:
         signal.signal(signal.SIGINT, before)

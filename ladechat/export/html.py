@@ -11,7 +11,7 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from ladechat.export.conversation import Talk, Turn
+from ladechat.export.conversation import ExportedTurn, Talk
 from ladechat.palette import HUES, Palette
 from ladechat.protocol import Step
 from ladechat.widgets.cells import visible
@@ -71,7 +71,7 @@ def html(talk: Talk) -> str:
     )
 
 
-def _turn(turn: Turn, changed: dict[str, str], model: str) -> Iterator[str]:
+def _turn(turn: ExportedTurn, changed: dict[str, str], model: str) -> Iterator[str]:
     yield f'<section class="turn{" anew" if turn.begins_anew else ""}">'
     if changed:
         named = (f"<dt>{name}</dt><dd>{_text(value.strip()) or 'none'}</dd>" for name, value in changed.items())
@@ -92,7 +92,7 @@ def _turn(turn: Turn, changed: dict[str, str], model: str) -> Iterator[str]:
     yield "</section>"
 
 
-def _spans(turn: Turn) -> Iterator[str]:
+def _spans(turn: ExportedTurn) -> Iterator[str]:
     """Yield the answer, one span a step, with inner spans for drafted tokens; leading whitespace is removed."""
     begun = bool(turn.kept_answer.strip())
     for step in turn.steps:

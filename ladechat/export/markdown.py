@@ -6,7 +6,7 @@ Text stays text, even if it looks like markup: only code between fences remains 
 import re
 from collections.abc import Iterable, Iterator
 
-from ladechat.export.conversation import SYSTEM, Talk, Turn
+from ladechat.export.conversation import SYSTEM, ExportedTurn, Talk
 from ladechat.widgets.flow import safe, safe_with_tabs
 
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)\s*([\w+#.-]*)[^`]*$")
@@ -24,7 +24,7 @@ def markdown(talk: Talk) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _turn(turn: Turn, changed: dict[str, str], model: str) -> Iterator[str]:
+def _turn(turn: ExportedTurn, changed: dict[str, str], model: str) -> Iterator[str]:
     if turn.begins_anew:
         yield "---"
     yield from _conditions(changed)

@@ -19,7 +19,7 @@ WRAPPERS = ("torch.utils._contextlib", "transformers.utils.deprecation")
 """The modules of the decorators of `generate`."""
 
 
-class Given(NamedTuple):
+class LoopArguments(NamedTuple):
     """The arguments of `generate` that are meant for its own decoding loops.
 
     Attributes:
@@ -39,16 +39,16 @@ class Given(NamedTuple):
     assistant_tokenizer: Any = None
 
 
-def given_to_generate(config: GenerationConfig) -> Given:
+def given_to_generate(config: GenerationConfig) -> LoopArguments:
     """Return the arguments of the `generate` call that prepared this config; all defaults if there is none."""
     own_code = inspect.unwrap(GenerationMixin.generate).__code__
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_code is own_code and frame.f_locals.get("generation_config") is config:
             found = {**_of_its_wrappers(frame), **frame.f_locals}
-            return Given(**{name: found[name] for name in Given._fields if name in found})
+            return LoopArguments(**{name: found[name] for name in LoopArguments._fields if name in found})
         frame = frame.f_back
-    return Given()
+    return LoopArguments()
 
 
 def _of_its_wrappers(frame: FrameType) -> dict[str, Any]:

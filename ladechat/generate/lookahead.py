@@ -23,7 +23,7 @@ from ladechat.decoder.sampler import GREEDY, Sampler, Sampling
 from ladechat.decoder.step import Limits, Step
 from ladechat.generate.callers import given_to_generate, warn_at_callers_line
 from ladechat.generate.fallback import about_the_model, about_the_text, run_own_loop, why_own_loop
-from ladechat.generate.request import Request, Settings, check_count, refuse_unknown_ids
+from ladechat.generate.request import DecodingSettings, Request, check_count, refuse_unknown_ids
 from ladechat.generate.room import positions_for, why_no_room
 from ladechat.generate.row import decode, decoder_of
 from ladechat.generate.verdicts import runner_for
@@ -76,7 +76,7 @@ def lookahead_generate(
         ValueError: window, ngram or guesses out of range, a token id without an embedding, or a mode that `generate`
             has no loop for, such as contrastive search. Otherwise as `generate`.
     """
-    settings = Settings(window, ngram, guesses)
+    settings = DecodingSettings(window, ngram, guesses)
     settings.check()
     if "inputs" in kwargs:  # the name that `generate` uses
         if input_ids is not None:
@@ -170,7 +170,7 @@ def lookahead_steps(
     Raises:
         ValueError: as `lookahead_generate`, or where that would use the model's own loop; also as `UnsupportedModel`.
     """
-    settings = Settings(window, ngram, guesses)
+    settings = DecodingSettings(window, ngram, guesses)
     settings.check()
     check_count("max_new_tokens", max_new_tokens, 1)
     if input_ids.dim() != 2 or len(input_ids) != 1 or not input_ids.shape[1]:
@@ -196,7 +196,9 @@ def lookahead_steps(
     return decoder.run(prompt, Limits(max_new_tokens, eos_ids), Sampler(prompt, sampling))
 
 
-def _plain_request(model: PreTrainedModel, input_ids: Tensor, max_new_tokens: int, settings: Settings) -> Request:
+def _plain_request(
+    model: PreTrainedModel, input_ids: Tensor, max_new_tokens: int, settings: DecodingSettings
+) -> Request:
     """Return the request that `generate` would prepare for a text without further inputs."""
     config = GenerationConfig(max_length=input_ids.shape[1] + max_new_tokens)
     given = {}

@@ -10,7 +10,7 @@ from transformers import GenerationConfig, MaxLengthCriteria, PreTrainedModel
 from transformers.generation.configuration_utils import GenerationMode
 from transformers.generation.streamers import BaseStreamer
 
-from ladechat.generate.callers import Given
+from ladechat.generate.callers import LoopArguments
 
 TOKEN_BY_TOKEN = {
     *(GenerationMode.GREEDY_SEARCH, GenerationMode.SAMPLE, GenerationMode.ASSISTED_GENERATION),
@@ -19,7 +19,7 @@ TOKEN_BY_TOKEN = {
 """Generation modes that transformers has a loop for; for others it fetches one from the hub."""
 
 
-class Settings(NamedTuple):
+class DecodingSettings(NamedTuple):
     """W, N and G of lookahead decoding."""
 
     window: int
@@ -70,10 +70,10 @@ class Request:
     processors: Any
     criteria: Any
     config: GenerationConfig
-    settings: Settings
+    settings: DecodingSettings
     streamer: BaseStreamer | None = None
     greeted: bool = False
-    given: Given = field(default_factory=Given)
+    given: LoopArguments = field(default_factory=LoopArguments)
     model_kwargs: dict[str, Any] = field(default_factory=dict)
 
     @property

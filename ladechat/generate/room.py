@@ -2,7 +2,7 @@
 
 from transformers import PreTrainedModel
 
-from ladechat.generate.request import Settings
+from ladechat.generate.request import DecodingSettings
 from ladechat.model.runners.rope import stretched_context
 
 LEAST_CONTEXT = 16
@@ -16,13 +16,13 @@ def context_of(model: PreTrainedModel) -> int | None:
     return None if longest is None else stretched_context(config, longest)
 
 
-def positions_for(model: PreTrainedModel, length: int, settings: Settings) -> int:
+def positions_for(model: PreTrainedModel, length: int, settings: DecodingSettings) -> int:
     """Return the positions that a decoder may use, for texts of up to `length` tokens and a window beyond them."""
     context = context_of(model)
     return length + LEAST_CONTEXT + settings.window + settings.ngram if context is None else context
 
 
-def why_no_room(model: PreTrainedModel, prompt_length: int, length: int, settings: Settings) -> str | None:
+def why_no_room(model: PreTrainedModel, prompt_length: int, length: int, settings: DecodingSettings) -> str | None:
     """Return why the model has too few positions for a text of up to `length` tokens, as a clause; None if enough."""
     context = context_of(model)
     if context is None:

@@ -13,14 +13,14 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.sampler import Sampler, Sampling
 from ladechat.decoder.step import Limits
-from ladechat.generate.request import Request, Settings
+from ladechat.generate.request import DecodingSettings, Request
 from ladechat.registry import lookahead
 
 AT_ANY_TIME = (MaxLengthCriteria, EosTokenCriteria)
 """Criteria that may be called repeatedly on a text, because they keep no state."""
 
 
-def decoder_of(runner: Runner, settings: Settings) -> Decoder:
+def decoder_of(runner: Runner, settings: DecodingSettings) -> Decoder:
     """Return a lookahead decoder with W, N and G."""
     return lookahead(runner, settings.window, settings.ngram, settings.guesses, pool=NGramPool())
 

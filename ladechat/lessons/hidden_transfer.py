@@ -3,7 +3,7 @@
 from ladechat.lessons.scene import (
     LENS,
     POOL,
-    Look,
+    LookCard,
     Predict,
     Run,
     Say,
@@ -77,9 +77,9 @@ SCENE = Scene(
     parameters={"nodes": 16},
     cards=(
         Say(BEGINNING, LENS),
-        Look(_sharpened, _layers, LENS),
+        LookCard(_sharpened, _layers, LENS),
         Predict(QUESTION, ("one", "two", "three", "four or more"), by_tokens(4), _next_pass, LENS),
-        Look(at_end, _whole, POOL),
+        LookCard(at_end, _whole, POOL),
         Task(TASK, "nodes", set_to("nodes", "nodes", 1, 1), _single, POOL),
         Say(END, POOL),
     ),

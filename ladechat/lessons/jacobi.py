@@ -1,7 +1,7 @@
 """Scene 2: Jacobi decoding, guesses without a memory."""
 
 from ladechat.lessons.scene import (
-    Look,
+    LookCard,
     Predict,
     Run,
     Say,
@@ -86,10 +86,10 @@ SCENE = Scene(
     parameters={"window": 5},
     cards=(
         Say(BEGINNING),
-        Look(at_step(3), _first_block),
-        Look(lambda run: run.passes >= 5 and refused(run), _another_text),
+        LookCard(at_step(3), _first_block),
+        LookCard(lambda run: run.passes >= 5 and refused(run), _another_text),
         Predict(QUESTION, ("one", "two", "three or more"), by_tokens(3), _next_pass),
-        Look(at_end, _whole),
+        LookCard(at_end, _whole),
         Task(TASK, "window", set_to("window", "W", 12, 64), _longer),
         Say(END),
     ),

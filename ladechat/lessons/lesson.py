@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from ladechat.lessons.scene import Card, Look, Predict, Run, Say, Scene, Task
+from ladechat.lessons.scene import Card, LookCard, Predict, Run, Say, Scene, Task
 from ladechat.protocol import Asked, Event, Failed, Settings, SettingsApplied, Step, TurnFinished, TurnStarted
 
 MISSED = (
@@ -229,7 +229,7 @@ class Lesson:
         match card:
             case Say():
                 page = Page(card, Phase.TOLD, card.text)
-            case Look():
+            case LookCard():
                 page = Page(card, Phase.RUNNING)
                 self._to_ask = not self.runs
             case Predict():
@@ -268,7 +268,7 @@ class Lesson:
             self._tell(page, MISSED)
         elif page.phase is not Phase.RUNNING:
             return
-        elif isinstance(card, Look) and run.steps and card.until(run):
+        elif isinstance(card, LookCard) and run.steps and card.until(run):
             self._tell(page, card.text(run))
         elif isinstance(card, Predict) and run.steps and (run.ended if card.whole else self._stepped(page)):
             page.outcome = card.outcome(run)

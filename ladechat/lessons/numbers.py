@@ -2,7 +2,7 @@
 
 from ladechat.lessons.scene import (
     SPEED,
-    Look,
+    LookCard,
     Predict,
     Run,
     Say,
@@ -79,7 +79,7 @@ SCENE = Scene(
     parameters=PARAMETERS,
     cards=(
         Say(BEGINNING, SPEED),
-        Look(at_step(8), _slots),
+        LookCard(at_step(8), _slots),
         Predict(
             QUESTION,
             ("less than 1.3", "from 1.3 to 1.7", "more than 1.7"),

@@ -1,6 +1,6 @@
 """Scene 1: plain decoding, one token a pass."""
 
-from ladechat.lessons.scene import SPEED, Look, Predict, Run, Say, Scene, Task, at_step, quoted
+from ladechat.lessons.scene import SPEED, LookCard, Predict, Run, Say, Scene, Task, at_step, quoted
 from ladechat.protocol import Settings
 from ladechat.widgets.formatting import counted
 
@@ -58,7 +58,7 @@ SCENE = Scene(
     parameters={},
     cards=(
         Say(BEGINNING, SPEED),
-        Look(at_step(5), _first_tokens, SPEED),
+        LookCard(at_step(5), _first_tokens, SPEED),
         Predict(
             QUESTION,
             ("fewer passes than tokens", "as many passes as tokens", "more passes than tokens"),

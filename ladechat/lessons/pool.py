@@ -2,7 +2,7 @@
 
 from ladechat.lessons.scene import (
     POOL,
-    Look,
+    LookCard,
     Predict,
     Run,
     Say,
@@ -97,10 +97,10 @@ SCENE = Scene(
     parameters={"window": 5, "ngram": 3, "guesses": 5},
     cards=(
         Say(BEGINNING, POOL),
-        Look(lambda run: bool(tried(run)), _known, POOL),
+        LookCard(lambda run: bool(tried(run)), _known, POOL),
         Predict(QUESTION, ("yes", "no"), lambda run: 0 if tried(run) else 1, _had_guess, POOL),
-        Look(_two_in_one, _paid, POOL),
-        Look(at_end, _whole, POOL),
+        LookCard(_two_in_one, _paid, POOL),
+        LookCard(at_end, _whole, POOL),
         Task(TASK, "guesses", set_to("guesses", "G", 0, 0), _without, POOL),
         Say(END, POOL),
     ),

@@ -85,7 +85,7 @@ class Say:
 
 
 @dataclass(frozen=True)
-class Look:
+class LookCard:
     """A card that runs the answer until something has happened, then explains it.
 
     Attributes:
@@ -136,7 +136,7 @@ class Task:
     panel: str = WINDOW
 
 
-Card = Say | Look | Predict | Task
+Card = Say | LookCard | Predict | Task
 
 
 @dataclass(frozen=True)

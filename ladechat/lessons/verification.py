@@ -2,7 +2,7 @@
 
 from ladechat.lessons.scene import (
     POOL,
-    Look,
+    LookCard,
     Predict,
     Run,
     Say,
@@ -90,9 +90,9 @@ SCENE = Scene(
     parameters=PARAMETERS,
     cards=(
         Say(BEGINNING, POOL),
-        Look(_three_with_pool, _walked, POOL),
+        LookCard(_three_with_pool, _walked, POOL),
         Predict(QUESTION, ("one", "two", "three or more"), by_tokens(3), _next_pass, POOL),
-        Look(at_end, _whole, POOL),
+        LookCard(at_end, _whole, POOL),
         Task(TASK, "window", _other_drafts, _same_text, POOL),
         Say(END, POOL),
     ),

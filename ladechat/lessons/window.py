@@ -2,7 +2,7 @@
 
 from ladechat.lessons.scene import (
     WINDOW,
-    Look,
+    LookCard,
     Predict,
     Run,
     Say,
@@ -92,10 +92,10 @@ SCENE = Scene(
     parameters={"window": 5, "ngram": 4, "guesses": 5},
     cards=(
         Say(BEGINNING),
-        Look(at_step(6), _column),
+        LookCard(at_step(6), _column),
         Predict(QUESTION, ("on top", "as row −1, just above the fresh one", "nowhere"), moved_up, _where_it_went),
-        Look(_from_window, _came_true),
-        Look(at_end, _whole),
+        LookCard(_from_window, _came_true),
+        LookCard(at_end, _whole),
         Task(TASK, "window", set_to("window", "W", 1, 1), _narrower),
         Say(END),
     ),

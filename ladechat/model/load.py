@@ -15,7 +15,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from ladechat.model.checkpoint.faults import faults_said
 from ladechat.model.checkpoint.file_checks import check_files
 from ladechat.model.checkpoint.files import LoadError, is_gguf, tokenizer_fingerprint
-from ladechat.model.checkpoint.generation_config import GenerationFile, SamplingDefaults, read_generation_config
+from ladechat.model.checkpoint.generation_config import GenerationDefaults, GenerationFile, read_generation_config
 from ladechat.model.checkpoint.gguf_file import GgufFile, read_gguf
 from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.kernels.swap import made_for_kernels, use_kernels
@@ -85,7 +85,7 @@ class LoadedModel:
     device: str
     dtype: str
     quantization: str | None
-    sampling_defaults: SamplingDefaults | None
+    sampling_defaults: GenerationDefaults | None
     eos_ids: frozenset[int]
     embeddings: int
     notices: tuple[str, ...]

@@ -9,7 +9,7 @@ from ladechat.palette import Look, Palette
 from ladechat.preferences import SETTINGS
 from ladechat.screens.model_choice import ModelChoice
 from ladechat.screens.own_settings import OwnSettings
-from ladechat.session.change import SWITCH, Adjustable, Refused, given, shown
+from ladechat.session.change import SWITCH, Adjustable, SettingRefused, given, shown
 from ladechat.session.conversation_file import shortened
 
 
@@ -24,7 +24,7 @@ class _LookOfApp(Protocol):
 
 
 class _Own(NamedTuple):
-    """A setting of the app: its row in the list, and the function that sets it or raises `Refused`."""
+    """A setting of the app: its row in the list, and the function that sets it or raises `SettingRefused`."""
 
     listed: Adjustable
     take: Callable[[str], None]
@@ -58,19 +58,19 @@ class AllSettings(ModelChoice, OwnSettings):
         try:
             self._session.conversation.max_new_tokens = msgspec.convert(text, setting.kind, strict=False)
         except msgspec.ValidationError:
-            raise Refused(f"max-new-tokens has to be {setting.wants}, {given(text)}.") from None
+            raise SettingRefused(f"max-new-tokens has to be {setting.wants}, {given(text)}.") from None
 
     def _take_look(self, text: str) -> None:
         app = cast(_LookOfApp, self.app)
         if text not in list(Look):
-            raise Refused(f"look has to be {SETTINGS['look'].wants}, {given(text)}.")
+            raise SettingRefused(f"look has to be {SETTINGS['look'].wants}, {given(text)}.")
         if text != app.palette.look:
             app.action_switch_look()
 
     def _show_panels(self, text: str) -> None:
         wanted = SWITCH.get(text.casefold())
         if wanted is None:
-            raise Refused(f"panels has to be on or off, {given(text)}.")
+            raise SettingRefused(f"panels has to be on or off, {given(text)}.")
         if wanted != self.view.side.display:
             cast(_LookOfApp, self.app).action_toggle_panels()
 

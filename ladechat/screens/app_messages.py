@@ -11,7 +11,7 @@ from textual.reactive import reactive
 
 from ladechat.widgets.flow import safe
 from ladechat.widgets.later import call_later
-from ladechat.widgets.message_line import Message
+from ladechat.widgets.message_line import ShownMessage
 
 SECONDS_TO_READ: Mapping[SeverityLevel, float] = {"information": 5.0, "warning": 8.0, "error": 20.0}
 """The seconds that a message is shown, unless a key, a click or another screen dismisses it."""
@@ -22,14 +22,14 @@ SECONDS_BEFORE_KEYS = 1.0
 class AppWithMessages(App[int], inherit_bindings=False):
     """An app that shows messages, in a `MessageLine`."""
 
-    said: reactive[tuple[Message, ...]] = reactive(())
+    said: reactive[tuple[ShownMessage, ...]] = reactive(())
     """The messages that are shown now."""
 
     def __init__(self) -> None:
         super().__init__()
         self._said_at = self._said_until = 0.0
         self._key_since = False
-        self.said_at_key: tuple[Message, ...] = ()
+        self.said_at_key: tuple[ShownMessage, ...] = ()
         """The messages that were shown when the last key was pressed."""
         self._forgetting: asyncio.TimerHandle | None = None
 
@@ -49,7 +49,7 @@ class AppWithMessages(App[int], inherit_bindings=False):
         """
         if self._key_since:
             self.clear_notifications()
-        now, new = monotonic(), Message(safe(message), severity)
+        now, new = monotonic(), ShownMessage(safe(message), severity)
         self.said = (*(old for old in self.said if old != new), new)
         self._key_since, self._said_at = False, now
         self._said_until = max(self._said_until, now + (SECONDS_TO_READ[severity] if timeout is None else timeout))

@@ -30,7 +30,7 @@ from ladechat.screens.session_screen import STOP_FIRST
 from ladechat.screens.slash_commands import SlashCommands
 from ladechat.screens.typing_anywhere import TypingAnywhere
 from ladechat.screens.view import commands
-from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_file import SavedConversation
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.prompt_history import PromptHistory
@@ -86,7 +86,7 @@ class ChatScreen(
         *,
         store: ConversationStore | None = None,
         history: PromptHistory | None = None,
-        opened: Kept | None = None,
+        opened: SavedConversation | None = None,
         instructed: str | None = None,
         engines: Engines | None = None,
         settings_file: SettingsFile | None = None,

@@ -11,8 +11,8 @@ from textual.widgets import Input, Label, OptionList
 
 from ladechat.keys import CONVERSATIONS_KEYS
 from ladechat.screens.styled_once import StyledOnce
-from ladechat.session.conversation_file import Kept
-from ladechat.session.conversation_search import ConversationSearch, Place
+from ladechat.session.conversation_file import SavedConversation
+from ladechat.session.conversation_search import ConversationSearch, MatchPlace
 from ladechat.session.conversation_store import ConversationInUse, ConversationStore
 from ladechat.widgets.cells import printable
 from ladechat.widgets.field import Field
@@ -40,8 +40,8 @@ class Chosen(NamedTuple):
         place: the place of the match; None if nothing was searched for, or the title matches.
     """
 
-    kept: Kept
-    place: Place | None = None
+    kept: SavedConversation
+    place: MatchPlace | None = None
 
 
 class ConversationsScreen(StyledOnce[Chosen | None]):
@@ -58,12 +58,12 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
     def __init__(self, store: ConversationStore) -> None:
         super().__init__()
         self._store = store
-        self._all: list[Kept] = []
+        self._all: list[SavedConversation] = []
         self._index = ConversationSearch(())
-        self._found: list[Kept] = []
+        self._found: list[SavedConversation] = []
         self._shown_for: str | None = None  # the search text whose matches are listed
         self._loaded = asyncio.Event()
-        self._renamed: Kept | None = None
+        self._renamed: SavedConversation | None = None
         self._search = Field(self._settle, placeholder="Words or a phrase in titles and texts", id="search")
         self.first_focus = self._search
         self._title = Field(self._settle, id="title")
@@ -90,7 +90,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         if self._store.deleted:
             self._say(DELETED.format(self._store.deleted[-1].title))
 
-    async def _read(self, chosen: Kept | None = None) -> None:
+    async def _read(self, chosen: SavedConversation | None = None) -> None:
         """Read all files again, in a thread; then highlight the conversation that was highlighted before."""
         self._all = await asyncio.to_thread(self._folded)
         self._index = ConversationSearch(self._all)
@@ -98,7 +98,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         places = (place for place, kept in enumerate(found) if chosen is not None and kept.path == chosen.path)
         self._show(next(places, 0))
 
-    def _folded(self) -> list[Kept]:
+    def _folded(self) -> list[SavedConversation]:
         """Return all conversations, prepared for the search."""
         conversations = self._store.conversations()
         for kept in conversations:
@@ -108,7 +108,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
     # --- the list -----------------------------------------------------------------------------------------------------
 
     @property
-    def _chosen(self) -> Kept | None:
+    def _chosen(self) -> SavedConversation | None:
         place = self._list.highlighted
         return self._found[place] if place is not None and place < len(self._found) else None
 
@@ -132,7 +132,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self._say(self._store.unread or ("" if self._found else NONE_FOUND if self._all else NONE_YET))
         self.refresh_bindings()
 
-    def _row(self, kept: Kept) -> Content:
+    def _row(self, kept: SavedConversation) -> Content:
         facts = [
             f"{kept.when:%d %b %Y, %H:%M}",
             counted(len(kept.answers), "question"),

@@ -5,7 +5,7 @@ from typing import Any
 from ladechat.screens.conversations import Chosen, ConversationsScreen
 from ladechat.screens.session_screen import STOP_FIRST, SessionScreen
 from ladechat.session.conversation import NOTHING_ANSWERED, CannotContinue
-from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_file import SavedConversation
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.state import LOADED, State
 from ladechat.widgets.formatting import name_of
@@ -69,7 +69,7 @@ class KeptConversations(SessionScreen):
         if chosen is not None and self._open(chosen.kept) and chosen.place is not None:
             self.view.presenter.show_place(chosen.place.message, chosen.place.text)
 
-    def _open(self, kept: Kept | None) -> bool:
+    def _open(self, kept: SavedConversation | None) -> bool:
         """Continue a conversation, unless a question is being answered; return whether it is open then."""
         if kept is None or self._store is None:
             return False

@@ -13,7 +13,7 @@ from ladechat.preferences import DRAWING, SETTINGS, SettingsFile, SettingsRefuse
 from ladechat.protocol import Configure, DecoderInfo, Ready
 from ladechat.screens.session_screen import SessionScreen
 from ladechat.screens.settings import SettingsScreen
-from ladechat.session.change import Adjustable, Refused, adjustable, change, decoder_named
+from ladechat.session.change import Adjustable, SettingRefused, adjustable, change, decoder_named
 from ladechat.widgets.slider import Slider
 from ladechat.widgets.sliders import ParameterSlider, SamplingSlider
 
@@ -111,7 +111,7 @@ class OwnSettings(SessionScreen):
         """Set a parameter of the decoder or a sampling setting: its name, then its value.
 
         Raises:
-            Refused: there is no such setting, or it cannot have this value.
+            SettingRefused: there is no such setting, or it cannot have this value.
         """
         name, _, value = text.strip().partition(" ")
         self._set(name, value.strip())
@@ -120,7 +120,7 @@ class OwnSettings(SessionScreen):
         """Set the setting of this name.
 
         Raises:
-            Refused: there is no such setting, or it cannot have this value.
+            SettingRefused: there is no such setting, or it cannot have this value.
         """
         decoders = self.view.presenter.decoders
         if name.casefold() == DECODER:
@@ -146,14 +146,14 @@ class OwnSettings(SessionScreen):
         """Use the colour theme of this name.
 
         Raises:
-            Refused: there is none.
+            SettingRefused: there is none.
         """
         self._take_theme(name)
 
     def _take_theme(self, name: str) -> None:
         if name not in self.app.available_themes:
             themes = ", ".join(sorted(self.app.available_themes))
-            raise Refused(f"There is no theme of that name; there are: {themes}.")
+            raise SettingRefused(f"There is no theme of that name; there are: {themes}.")
         self.app.theme = name
 
     def _theme_choices(self) -> Iterable[tuple[str, str]]:

@@ -12,7 +12,7 @@ from textual.widgets import OptionList
 
 from ladechat.keys import SETTINGS_KEYS
 from ladechat.screens.pick import PickScreen
-from ladechat.session.change import SWITCH, Adjustable, Refused
+from ladechat.session.change import SWITCH, Adjustable, SettingRefused
 from ladechat.widgets.cells import fit, printable
 
 NAME_CELLS = 20
@@ -25,7 +25,7 @@ class SettingsScreen(PickScreen[None]):
 
     Args:
         read: returns the settings that can be changed now.
-        change: sets the setting of a name to a value; it raises `Refused` if it cannot.
+        change: sets the setting of a name to a value; it raises `SettingRefused` if it cannot.
         save: saves the settings for the next start.
     """
 
@@ -89,7 +89,7 @@ class SettingsScreen(PickScreen[None]):
             value = OTHER[marked.value]
         try:
             self._change(marked.name, value)
-        except Refused as refused:
+        except SettingRefused as refused:
             self._say(str(refused))
         else:
             self._show()

@@ -4,7 +4,7 @@ from textual import on
 
 from ladechat.commands import SlashCommand, find, nearest
 from ladechat.screens.own_settings import OwnSettings
-from ladechat.session.change import Refused, missing_here
+from ladechat.session.change import SettingRefused, missing_here
 from ladechat.session.conversation_file import shortened
 from ladechat.widgets.prompt import Prompt
 
@@ -20,7 +20,7 @@ class SlashCommands(OwnSettings):
         self._command = event.text
         try:
             await self._run_typed()
-        except Refused as refused:
+        except SettingRefused as refused:
             self._refuse(str(refused))
         finally:
             self._command = ""

@@ -6,7 +6,7 @@ from textual.drivers._byte_stream import ByteStream
 from textual.drivers.web_driver import WebDriver
 
 from ladechat.terminal import STANDARD_INPUT
-from ladechat.terminal_input import Reader, chunks
+from ladechat.terminal_input import InputReader, chunks
 from ladechat.widgets.cells import drawn
 
 KEYS = "D"
@@ -30,7 +30,7 @@ class PageDriver(WebDriver):
 
     def run_input_thread(self) -> None:
         """Process input, read as from a terminal, and exit the app when the input ends."""
-        stream, reader = ByteStream(), Reader(self._debug)
+        stream, reader = ByteStream(), InputReader(self._debug)
         try:
             for data in chunks(STANDARD_INPUT, self.exit_event):
                 packets = stream.feed(data) if data else [(KEYS, b"")]

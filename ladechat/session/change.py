@@ -13,7 +13,7 @@ from ladechat.session.conversation_file import shortened
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
 
-class Refused(Exception):
+class SettingRefused(Exception):
     """The reason why a setting is not changed, and what to do, in a sentence."""
 
 
@@ -75,7 +75,7 @@ def change(name: str, text: str, settings: Settings, decoders: Mapping[str, Deco
     """Return the command that sets the setting of this name to the value that was typed.
 
     Raises:
-        Refused: there is no setting of this name, or it cannot have this value.
+        SettingRefused: there is no setting of this name, or it cannot have this value.
     """
     field = _joined(name)
     if field in DRAWING:
@@ -86,9 +86,9 @@ def change(name: str, text: str, settings: Settings, decoders: Mapping[str, Deco
             decoder = owner.name if owner.name != settings.decoder else None
             return Configure(decoder=decoder, parameters={one.name: _parameter(one, text)})
     if (missing := missing_here(name, settings, decoders)) is not None:
-        raise Refused(missing)
+        raise SettingRefused(missing)
     offered = ", ".join(one.name for one in adjustable(settings, decoders))
-    raise Refused(f"Nothing that is called {shortened(name)!r} can be set now; these can: {offered}.")
+    raise SettingRefused(f"Nothing that is called {shortened(name)!r} can be set now; these can: {offered}.")
 
 
 def missing_here(name: str, settings: Settings, decoders: Mapping[str, DecoderInfo]) -> str | None:
@@ -106,12 +106,12 @@ def decoder_named(name: str, decoders: Mapping[str, DecoderInfo]) -> DecoderInfo
     """Return the decoder with this name or label.
 
     Raises:
-        Refused: there is none.
+        SettingRefused: there is none.
     """
     wanted = _joined(name)
     found = next((one for one in decoders.values() if wanted in (one.name, _joined(one.label))), None)
     if found is None:
-        raise Refused(f"There is no decoder {shortened(name)!r}; there are {', '.join(decoders)}.")
+        raise SettingRefused(f"There is no decoder {shortened(name)!r}; there are {', '.join(decoders)}.")
     return found
 
 
@@ -126,7 +126,7 @@ def _drawing(field: str, text: str) -> Configure:
     except msgspec.ValidationError:
         value = None
     if value is None:
-        raise Refused(f"{field.replace('_', '-')} has to be {setting.wants}, {given(text)}.")
+        raise SettingRefused(f"{field.replace('_', '-')} has to be {setting.wants}, {given(text)}.")
     return msgspec.convert({field: value}, Configure)
 
 
@@ -138,7 +138,7 @@ def _parameter(parameter: Parameter, text: str) -> Value:
         except ValueError:
             value = None
     if value is None or catalog.problem(parameter, value) is not None:
-        raise Refused(f"{parameter.label} has to be {_wants(parameter)}, {given(text)}.")
+        raise SettingRefused(f"{parameter.label} has to be {_wants(parameter)}, {given(text)}.")
     return value
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ladechat.protocol import Exchange, Generate, Message, Step, TurnFinished, TurnStarted
-from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_file import SavedConversation
 from ladechat.session.conversation_store import ConversationStore
 
 COMPLETE = "This answer is complete: the model itself ended it."
@@ -256,7 +256,7 @@ class Conversation:
         if self._system and self._store is not None:
             self._store.instruct(self._system)
 
-    def open(self, kept: Kept) -> list[Exchange]:
+    def open(self, kept: SavedConversation) -> list[Exchange]:
         """Continue a saved conversation in place of this one, with its own system prompt, or none.
 
         Returns:

@@ -26,50 +26,50 @@ BETWEEN = "\0"
 _SPACES = str.maketrans("\n\r\t", "   ")
 
 
-class Line(Struct, frozen=True, kw_only=True, tag_field="line"):
+class FileLine(Struct, frozen=True, kw_only=True, tag_field="line"):
     """Base of the lines of a file."""
 
 
-class Begun(Line, frozen=True, tag="conversation"):
+class Begun(FileLine, frozen=True, tag="conversation"):
     """The first line."""
 
     version: int = VERSION
 
 
-class Answered(Line, frozen=True, tag="exchange"):
+class Answered(FileLine, frozen=True, tag="exchange"):
     """A question was answered. `when` is a time in ISO 8601."""
 
     when: str
     exchange: Exchange
 
 
-class Continued(Line, frozen=True, tag="continued"):
+class Continued(FileLine, frozen=True, tag="continued"):
     """The new state of the last exchange before this line: its answer was continued, or it was replaced."""
 
     when: str
     exchange: Exchange
 
 
-class Removed(Line, frozen=True, tag="removed"):
+class Removed(FileLine, frozen=True, tag="removed"):
     """The last exchange before this line was removed from the conversation. Earlier versions wrote it before an
     exchange that replaced another.
     """
 
 
-class Instructed(Line, frozen=True, tag="system"):
+class Instructed(FileLine, frozen=True, tag="system"):
     """The system prompt from this line on, as the user entered it; "" if there is none."""
 
     text: str
 
 
-class Renamed(Line, frozen=True, tag="title"):
+class Renamed(FileLine, frozen=True, tag="title"):
     """The user gave the conversation a title."""
 
     title: str
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedConversation:
     """A saved conversation as it was read.
 
     Attributes:
@@ -136,7 +136,7 @@ _decode_first = msgspec.json.Decoder(Begun).decode
 _decode_line = msgspec.json.Decoder(Answered | Continued | Removed | Renamed | Instructed).decode
 
 
-def read(path: Path) -> Kept | None:
+def read(path: Path) -> SavedConversation | None:
     """Read a file; return None if it is not a conversation, or has no answer.
 
     Lines that cannot be read, such as an incomplete last one, are skipped.
@@ -165,7 +165,7 @@ def read(path: Path) -> Kept | None:
                 title = shortened(line.title)
             case Instructed():
                 system = line.text
-    return Kept(path, tuple(answers), title, system) if answers else None
+    return SavedConversation(path, tuple(answers), title, system) if answers else None
 
 
 def _with_system(exchange: Exchange, system: str | None) -> Exchange:

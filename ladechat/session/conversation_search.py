@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import NamedTuple
 
-from ladechat.session.conversation_file import BETWEEN, Kept
+from ladechat.session.conversation_file import BETWEEN, SavedConversation
 
 CHARACTERS_AROUND = 24
 """The length of an excerpt before and after the match, in characters."""
 NOWHERE = -1
 
 
-class Place(NamedTuple):
+class MatchPlace(NamedTuple):
     """The place of a match in a conversation.
 
     Attributes:
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 class _Candidate(NamedTuple):
     """A conversation that may match, and the phrase's index in its text; `NOWHERE` if only its words match."""
 
-    kept: Kept
+    kept: SavedConversation
     phrase_at: int
 
 
@@ -43,11 +43,11 @@ class ConversationSearch:
         conversations: all conversations, in display order.
     """
 
-    def __init__(self, conversations: Iterable[Kept]) -> None:
+    def __init__(self, conversations: Iterable[SavedConversation]) -> None:
         self._all = [_Candidate(kept, 0) for kept in conversations]
         self._typed, self._left = "", self._all
 
-    def find(self, typed: str) -> list[Kept]:
+    def find(self, typed: str) -> list[SavedConversation]:
         """Return the matching conversations; all if nothing is typed."""
         phrase = _folded(typed)
         if not phrase.startswith(self._typed):
@@ -62,7 +62,7 @@ class ConversationSearch:
         return [one.kept for one in sorted(self._left, key=lambda one: one.phrase_at == NOWHERE)]
 
     @staticmethod
-    def place(kept: Kept, typed: str) -> Place | None:
+    def place(kept: SavedConversation, typed: str) -> MatchPlace | None:
         """Return the first place of the phrase, or else of its first word that is not in the title, if any."""
         phrase, title = _folded(typed), kept.folded[: kept.folded.index(BETWEEN)]
         for wanted in (phrase, *phrase.split()):
@@ -81,7 +81,7 @@ def _phrase_at(one: _Candidate, phrase: str) -> int:
     return one.phrase_at if one.phrase_at == NOWHERE else one.kept.folded.find(phrase, one.phrase_at)
 
 
-def _place(kept: Kept, at: int, length: int) -> Place:
+def _place(kept: SavedConversation, at: int, length: int) -> MatchPlace:
     """Return the place of a match in the folded text, with the original spelling."""
     begins = kept.folded.rindex(BETWEEN, 0, at) + 1
     message = kept.folded.count(BETWEEN, 0, at) - 1
@@ -89,4 +89,4 @@ def _place(kept: Kept, at: int, length: int) -> Place:
     ends = list(accumulate(len(character.casefold()) for character in written))  # "ß" folds to two
     start, last = (bisect_right(ends, place - begins) for place in (at, at + length - 1))
     around = written[max(start - CHARACTERS_AROUND, 0) : last + 1 + CHARACTERS_AROUND]
-    return Place(message, written[start : last + 1], " ".join(around.split()))
+    return MatchPlace(message, written[start : last + 1], " ".join(around.split()))

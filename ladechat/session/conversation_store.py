@@ -23,10 +23,10 @@ from ladechat.session.conversation_file import (
     Answered,
     Begun,
     Continued,
+    FileLine,
     Instructed,
-    Kept,
-    Line,
     Renamed,
+    SavedConversation,
     read,
     shortened,
     title_of_copy,
@@ -66,10 +66,10 @@ class ConversationStore:
         self.path: Path | None = None
         self.why_copied = ""
         self.failed: Callable[[OSError], None] | None = None
-        self.deleted: list[Kept] = []
+        self.deleted: list[SavedConversation] = []
         self.unread = ""
         self._descriptor = -1
-        self._lines: list[Line] = [Begun()]
+        self._lines: list[FileLine] = [Begun()]
         self._written = 0  # number of lines in the file
         self._size = 0  # the file's size in bytes after the last write
         self._added = False
@@ -115,7 +115,7 @@ class ConversationStore:
         """
         self._append(Continued(when=_now(), exchange=exchange))
 
-    def _append(self, line: Line) -> None:
+    def _append(self, line: FileLine) -> None:
         self._added = True
         self._lines.append(line)
         self._write()
@@ -143,7 +143,7 @@ class ConversationStore:
         self._lines, self._written = [Begun()], 0
         self._added, self.why_copied = False, ""
 
-    def open(self, kept: Kept) -> Kept:
+    def open(self, kept: SavedConversation) -> SavedConversation:
         """Continue a saved conversation, without writing anything yet.
 
         If its file is gone, cannot be written, or is open in another program, the next answer creates a copy, marked as
@@ -210,11 +210,11 @@ class ConversationStore:
 
     # --- all conversations --------------------------------------------------------------------------------------------
 
-    def conversations(self) -> list[Kept]:
+    def conversations(self) -> list[SavedConversation]:
         """Return all saved conversations, the latest first; those that cannot be read are left to `unread`."""
         self._purge()
         self.unread = why_unread(self.folder)
-        found: list[Kept] = []
+        found: list[SavedConversation] = []
         for path in matching(self.folder, f"*{SUFFIX}"):
             try:
                 kept = read(path)
@@ -228,7 +228,7 @@ class ConversationStore:
                 found.append(kept)
         return sorted(found, key=lambda kept: (kept.when, kept.path.name), reverse=True)
 
-    def rename(self, kept: Kept, title: str) -> None:
+    def rename(self, kept: SavedConversation, title: str) -> None:
         """Give a conversation a title; an empty title restores the default, the start of its first question.
 
         Raises:
@@ -244,7 +244,7 @@ class ConversationStore:
             self._lines.insert(self._written, line)
             self._written += 1
 
-    def delete(self, kept: Kept) -> None:
+    def delete(self, kept: SavedConversation) -> None:
         """Delete a conversation; `restore` brings it back, until `close`.
 
         Raises:
@@ -260,7 +260,7 @@ class ConversationStore:
             os.close(descriptor)
         self.deleted.append(kept)
 
-    def restore(self) -> Kept:
+    def restore(self) -> SavedConversation:
         """Restore the conversation that was deleted last.
 
         Raises:
@@ -270,7 +270,7 @@ class ConversationStore:
         kept.path.with_suffix(DELETED).rename(kept.path)
         return kept
 
-    def _discard(self, kept: Kept) -> None:
+    def _discard(self, kept: SavedConversation) -> None:
         with contextlib.suppress(OSError):
             kept.path.with_suffix(DELETED).unlink()
 

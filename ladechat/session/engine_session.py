@@ -29,7 +29,7 @@ from ladechat.protocol import (
     TurnStarted,
 )
 from ladechat.session.conversation import CannotContinue, Conversation, Waiting
-from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_file import SavedConversation
 from ladechat.session.engines import SessionEngines, WayBack
 from ladechat.session.listeners import Listener, ModelListener
 from ladechat.session.measuring import Measuring
@@ -190,7 +190,7 @@ class EngineSession(SessionEngines):
         self._add(ConversationCleared())
         self._show_other_system(system)
 
-    def open(self, kept: Kept) -> None:
+    def open(self, kept: SavedConversation) -> None:
         """Continue a saved conversation in place of this one."""
         system = self.conversation.system
         self._queue.clear()

@@ -29,7 +29,7 @@ class _Head(msgspec.Struct):
     version: str
 
 
-class Reader:
+class RecordingReader:
     """Reads the events of a recording in parts: `fetch` reads one, and may wait for a disk; `events` decodes it.
 
     Args:

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ladechat.protocol import Asked, Closed, Event, Header, ProtocolError, Step, TurnStarted
-from ladechat.session.reading import Reader
+from ladechat.session.reading import RecordingReader
 from ladechat.session.stored_events import StoredEvents
 
 Lines = list[bytes | ProtocolError]
@@ -83,7 +83,7 @@ class Recording:
         self.times: list[float] = []
         self.steps_before = [0]
         self.complete = self.closed = False
-        self._reader = Reader(path)
+        self._reader = RecordingReader(path)
         self._clock = RecordingClock(idle_limit)
         self._asked: list[Turn] = []
         self._begun: list[Turn] = []

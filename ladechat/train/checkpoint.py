@@ -9,7 +9,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from ladechat.files import replace_file
-from ladechat.train.options import Recipe, Refused, as_plain, difference
+from ladechat.train.options import Recipe, TrainRefused, as_plain, difference
 
 FORMAT = "ladechat-checkpoint-1"
 AVERAGES = ("exp_avg", "exp_avg_sq")
@@ -39,17 +39,17 @@ def read_checkpoint(path: Path, recipe: Recipe, tensors: dict[str, Tensor], opti
         The step to continue with.
 
     Raises:
-        Refused: the file is damaged, or belongs to another recipe.
+        TrainRefused: the file is damaged, or belongs to another recipe.
     """
     anew = "remove it to begin anew, or give --out another name"
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
             header = file.metadata() or {}
             if header.get("format") != FORMAT:
-                raise Refused(f"{path} is no checkpoint of a training; {anew}.")
+                raise TrainRefused(f"{path} is no checkpoint of a training; {anew}.")
             other = difference(recipe, header["recipe"])
             if other is not None:
-                raise Refused(f"{path} is of a training with another {other}; give the same options, {anew}.")
+                raise TrainRefused(f"{path} is of a training with another {other}; give the same options, {anew}.")
             step = int(header["step"])
             with torch.no_grad():
                 for name, tensor in tensors.items():
@@ -58,9 +58,9 @@ def read_checkpoint(path: Path, recipe: Recipe, tensors: dict[str, Tensor], opti
                         averages = {kind: file.get_tensor(f"{name}.{kind}").to(tensor.device) for kind in AVERAGES}
                         optimiser.state[tensor] = {"step": torch.tensor(float(step)), **averages}
     except (SafetensorError, KeyError, ValueError, RuntimeError, AttributeError) as error:
-        if isinstance(error, Refused):
+        if isinstance(error, TrainRefused):
             raise
-        raise Refused(f"{path} is damaged, so the training cannot go on from it; {anew}.") from error
+        raise TrainRefused(f"{path} is damaged, so the training cannot go on from it; {anew}.") from error
     except OSError as error:
-        raise Refused(f"{path} cannot be read: {error.strerror or error}; {anew}.") from error
+        raise TrainRefused(f"{path} cannot be read: {error.strerror or error}; {anew}.") from error
     return step

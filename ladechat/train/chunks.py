@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from ladechat.train.options import Refused
+from ladechat.train.options import TrainRefused
 
 HELD_OUT = 0.05
 """The fraction of the chunks that is held out for measuring: the last ones. At most one text is in both parts."""
@@ -78,7 +78,7 @@ class Chunks:
         held_out: the chunks to measure on.
 
     Raises:
-        Refused: there are too few chunks.
+        TrainRefused: there are too few chunks.
     """
 
     def __init__(self, texts: Sequence[Text], length: int, ahead: int, anchors: int) -> None:
@@ -87,7 +87,7 @@ class Chunks:
         wanted = max(1, min(anchors, length - ahead - 1))
         usable = [chunk for chunk in found if chunk.room(ahead) >= min(wanted, 8)]
         if len(usable) < 2:
-            raise Refused(
+            raise TrainRefused(
                 f"{sum(len(text.tokens) for text in texts):,} tokens make fewer than two chunks of up to {length} "
                 "tokens, one to train on and one to measure on; give more with --tokens or --text."
             )

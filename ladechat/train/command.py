@@ -11,7 +11,7 @@ from ladechat.bench.command import load_model, stages
 from ladechat.files import matching, seen
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.terminal import say
-from ladechat.train.options import Options, Recipe, Refused, beside
+from ladechat.train.options import Recipe, TrainOptions, TrainRefused, beside
 
 if TYPE_CHECKING:
     from ladechat.train.setup import Setup
@@ -23,14 +23,14 @@ INTERRUPTED = 130
 GO_ON = "the same command goes on from there"
 
 
-def run(options: Options) -> int:
+def run(options: TrainOptions) -> int:
     """Train, or estimate the cost. Return the exit code: 1 on failure, 2 if refused, 130 after Ctrl+C."""
     try:
         options.check()
         return _run(options)
     except KeyboardInterrupt:
         return _say(f"Stopped. What is written so far is kept; {GO_ON}.", INTERRUPTED)
-    except Refused as error:
+    except TrainRefused as error:
         return _say(str(error), USAGE_ERROR)
     except LoadError as error:
         return _say(f"{error} {error.hint}", FAILED)
@@ -48,7 +48,7 @@ def run(options: Options) -> int:
         return _say("The memory is used up. Give smaller --batch, --anchors or --length.", FAILED)
 
 
-def _run(options: Options) -> int:
+def _run(options: TrainOptions) -> int:
     if options.estimate and (config := _config_without_weights(options.model)) is not None:
         return _estimate_from_shapes(options, config)
     with stages() as progress:
@@ -67,12 +67,12 @@ def _run(options: Options) -> int:
 
 def _train(setup: "Setup") -> int:
     from ladechat.train.progress import in_figures, report
-    from ladechat.train.trainer import Diverged, Interrupted, Training, train
+    from ladechat.train.trainer import Diverged, Training, TrainingInterrupted, train
 
     options = setup.options
     checkpoint = beside(options.out, ".checkpoint")
     if options.out.exists() and not checkpoint.exists():
-        raise Refused(f"{options.out} exists already, and nothing is overwritten; give --out another name.")
+        raise TrainRefused(f"{options.out} exists already, and nothing is overwritten; give --out another name.")
     setup.check_room()
     if not checkpoint.exists():
         say(setup.time_line())
@@ -88,7 +88,7 @@ def _train(setup: "Setup") -> int:
         try:
             with asked_to_stop() as stop:
                 train(training, checkpoint, 60 * options.minutes, shown.step, shown.accuracy, stop)
-        except Interrupted:
+        except TrainingInterrupted:
             kept = f"step {training.step:,} of {recipe.steps:,} is kept in {checkpoint}"
             return _say(f"Stopped: {kept}; {GO_ON}.", INTERRUPTED)
         except Diverged as error:
@@ -115,7 +115,7 @@ def _config_without_weights(model: str) -> Path | None:
     return None
 
 
-def _estimate_from_shapes(options: Options, folder: Path) -> int:
+def _estimate_from_shapes(options: TrainOptions, folder: Path) -> int:
     import torch
 
     from ladechat.model.load import choose_device, choose_dtype
@@ -134,7 +134,7 @@ def _estimate_from_shapes(options: Options, folder: Path) -> int:
     return 0
 
 
-def _methods(options: Options, depth: int) -> list[Options]:
+def _methods(options: TrainOptions, depth: int) -> list[TrainOptions]:
     """Return what to estimate: for a sweep, the training at its lowest layer, which needs the most memory."""
     filled = options.with_layers(depth)
     if options.method != "sweep":

@@ -19,7 +19,7 @@ from ladechat.train.options import (
     DEFAULT_SWEEP_STEPS,
     DEFAULT_TEMPERATURE,
     DEFAULT_TOKENS,
-    Options,
+    TrainOptions,
 )
 
 app = typer.Typer(
@@ -155,7 +155,7 @@ def _run(method: str, given: dict[str, Any]) -> None:
     from ladechat.train.command import run
 
     places = {name: given[name].expanduser() if given[name] else None for name in ("out", "text")}
-    raise typer.Exit(run(Options(**{**given, **places, "method": method})))
+    raise typer.Exit(run(TrainOptions(**{**given, **places, "method": method})))
 
 
 def _numbers(text: str | None) -> tuple[int, ...] | None:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ladechat.model.checkpoint.files import in_words
-from ladechat.train.options import Options, Recipe, Refused, listed
+from ladechat.train.options import Recipe, TrainOptions, TrainRefused, listed
 from ladechat.train.students import ROWS_AT_ONCE
 
 STEPS_MEASURED = 3
@@ -56,13 +56,15 @@ class Shape:
         """Return the sizes in config.json. If it has no feed-forward width, that is four times d.
 
         Raises:
-            Refused: it lacks one of the others.
+            TrainRefused: it lacks one of the others.
         """
         names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
         sizes: list[Any] = [getattr(config, name, None) for name in names]
         missing = [name for name, size in zip(names, sizes, strict=True) if not isinstance(size, int) or size < 1]
         if missing:
-            raise Refused(f"The config.json of the model does not say its {missing[0]}, so nothing can be estimated.")
+            raise TrainRefused(
+                f"The config.json of the model does not say its {missing[0]}, so nothing can be estimated."
+            )
         width, depth, heads, vocabulary = sizes
         head = getattr(config, "head_dim", None) or width // heads
         keys = head * (getattr(config, "num_key_value_heads", None) or heads)
@@ -166,16 +168,16 @@ def check_room(need: Needs, text_tokens: int, free_memory: int | None, free_disk
         device: the device's name.
 
     Raises:
-        Refused: not enough memory or disk space; the message has the figures, and what to do.
+        TrainRefused: not enough memory or disk space; the message has the figures, and what to do.
     """
     if free_memory is not None and need.besides_model > free_memory:
-        raise Refused(
+        raise TrainRefused(
             f"Training needs {in_words(need.besides_model)} of memory besides the model, and {device} has "
             f"{in_words(free_memory)} free; give smaller --batch, --anchors or --length."
         )
     disk = need.disk + text_tokens * BYTES_PER_TOKEN_OF_TEXT
     if disk > free_disk:
-        raise Refused(
+        raise TrainRefused(
             f"Training writes up to {in_words(disk)} beside --out, and {in_words(free_disk)} are free there; make "
             "room, or give --out a name on another disk."
         )
@@ -226,7 +228,7 @@ def work_line(shape: Shape, recipe: Recipe) -> str:
     )
 
 
-def recipe_of(options: Options, base: str = "", text: str = "") -> Recipe:
+def recipe_of(options: TrainOptions, base: str = "", text: str = "") -> Recipe:
     """Return the recipe for these options.
 
     Args:

@@ -27,7 +27,7 @@ from ladechat.train.chunks import Batch
 
 
 class KeptLayer(CacheLayerMixin):
-    """One layer of a `Kept`."""
+    """One layer of a `StoredStates`."""
 
     is_sliding = False
 
@@ -54,7 +54,7 @@ class KeptLayer(CacheLayerMixin):
         return -1
 
 
-class Kept(Cache):
+class StoredStates(Cache):
     """The KV cache of a text. Passes on top of it leave it unchanged."""
 
     def __init__(self, depth: int) -> None:
@@ -114,7 +114,7 @@ class Context:
     """
 
     inputs: dict[int, Tensor]
-    cache: Kept
+    cache: StoredStates
     final: Tensor
     after: dict[int, Tensor]
 
@@ -136,7 +136,7 @@ def read(base: Base, tokens: Tensor, layers: Sequence[int], keep_all: bool = Fal
     lowest = min(layers, default=loop.depth)
     hidden = loop.embed(tokens)
     angles = loop.angles(hidden, places)
-    inputs, after, cache = {}, {}, Kept(loop.depth)
+    inputs, after, cache = {}, {}, StoredStates(loop.depth)
     for layer in range(loop.depth):
         if layer in layers:
             inputs[layer] = hidden

@@ -25,7 +25,7 @@ MOST_AHEAD = 16
 MOST_LENGTH = 1 << 20
 
 
-class Refused(ValueError):
+class TrainRefused(ValueError):
     """A training that is impossible as requested: what, why, and what to do, in one sentence."""
 
 
@@ -68,7 +68,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TrainOptions:
     """A training, as requested on the command line.
 
     Attributes:
@@ -107,13 +107,13 @@ class Options:
         """Check the options before anything is loaded.
 
         Raises:
-            Refused: an option out of its range, or a file that cannot be read or written.
+            TrainRefused: an option out of its range, or a file that cannot be read or written.
         """
         wanted = ".json" if self.method == "sweep" else ".safetensors"
         if self.out.suffix != wanted:
-            raise Refused(f"--out has to end in {wanted}, which {self.out} does not; give it such a name.")
+            raise TrainRefused(f"--out has to end in {wanted}, which {self.out} does not; give it such a name.")
         if self.loss not in LOSSES:
-            raise Refused(f"There is no loss {self.loss!r}; give --loss ce or --loss kl.")
+            raise TrainRefused(f"There is no loss {self.loss!r}; give --loss ce or --loss kl.")
         for option, value, least, most in (
             ("--ahead", self.ahead, 1, MOST_AHEAD),
             ("--length", self.length, 16, MOST_LENGTH),
@@ -124,20 +124,20 @@ class Options:
             ("--seed", self.seed, 0, (1 << 53) - 1),
         ):
             if not least <= value <= most:
-                raise Refused(f"{option} has to be between {least} and {most:,}, not {str(value)[:20]}.")
+                raise TrainRefused(f"{option} has to be between {least} and {most:,}, not {str(value)[:20]}.")
         if not 0 < self.rate < 1:
-            raise Refused(f"--rate has to be above 0 and below 1, not {self.rate}; the default is {DEFAULT_RATE}.")
+            raise TrainRefused(f"--rate has to be above 0 and below 1, not {self.rate}; the default is {DEFAULT_RATE}.")
         if not 0 <= self.temperature <= 10:
-            raise Refused(f"--temperature has to be between 0 and 10, not {self.temperature}.")
+            raise TrainRefused(f"--temperature has to be between 0 and 10, not {self.temperature}.")
         if not 0 < self.minutes < 1e6:
-            raise Refused(f"--minutes has to be above 0, not {self.minutes}.")
+            raise TrainRefused(f"--minutes has to be above 0, not {self.minutes}.")
         _check_files(self)
 
-    def with_layers(self, depth: int) -> "Options":
+    def with_layers(self, depth: int) -> "TrainOptions":
         """Return these options with the layers filled in for a model of this depth.
 
         Raises:
-            Refused: layers that it does not have, or that are not in ascending order.
+            TrainRefused: layers that it does not have, or that are not in ascending order.
         """
         if self.method == "medusa":
             return replace(self, layers=(0,) * self.ahead)
@@ -147,13 +147,15 @@ class Options:
             layers = self.layers if self.layers is not None else (depth // 2,) * self.ahead
         wrong = [layer for layer in layers if not 0 <= layer < depth]
         if wrong or not layers:
-            raise Refused(f"The model has layers 0 to {depth - 1}, so --layers cannot be {listed(layers)}.")
+            raise TrainRefused(f"The model has layers 0 to {depth - 1}, so --layers cannot be {listed(layers)}.")
         if self.method == "transfer" and len(layers) != self.ahead:
-            raise Refused(
+            raise TrainRefused(
                 f"--layers names {len(layers)} layers for --ahead {self.ahead}; give one for each token ahead."
             )
         if list(layers) != sorted(layers):
-            raise Refused(f"--layers {listed(layers)} fall; a later pseudo row enters no lower than the one before it.")
+            raise TrainRefused(
+                f"--layers {listed(layers)} fall; a later pseudo row enters no lower than the one before it."
+            )
         return replace(self, layers=layers)
 
 
@@ -180,14 +182,18 @@ def as_plain(recipe: Recipe) -> dict[str, object]:
     return {**plain, "layers": list(recipe.layers)}
 
 
-def _check_files(options: Options) -> None:
+def _check_files(options: TrainOptions) -> None:
     folder = options.out.parent
     if not folder.is_dir():
-        raise Refused(f"{folder} is no folder, so {options.out.name} cannot be written there; give --out another name.")
+        raise TrainRefused(
+            f"{folder} is no folder, so {options.out.name} cannot be written there; give --out another name."
+        )
     if options.out.is_dir():
-        raise Refused(f"{options.out} is a folder; give --out the name of a file.")
+        raise TrainRefused(f"{options.out} is a folder; give --out the name of a file.")
     if options.text is not None:
         try:
             open_file(options.text).close()
         except OSError as error:
-            raise Refused(f"{options.text} cannot be read: {error.strerror or error}; give another --text.") from error
+            raise TrainRefused(
+                f"{options.text} cannot be read: {error.strerror or error}; give another --text."
+            ) from error

@@ -16,7 +16,7 @@ SMOOTHING = 0.05
 """The weight of the latest loss in the loss that is shown."""
 
 
-class Report:
+class TrainingReport:
     """Shows the progress of a stage.
 
     Args:
@@ -74,11 +74,11 @@ def in_figures(found: Accuracy) -> str:
 
 
 @contextmanager
-def report() -> Iterator[Report]:
+def report() -> Iterator[TrainingReport]:
     """Yield a report on standard error."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Report(None)
+        yield TrainingReport(None)
         return
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -88,4 +88,4 @@ def report() -> Iterator[Report]:
         TextColumn("{task.fields[figures]}", markup=False),
     )
     with Progress(*columns, console=console) as bar:
-        yield Report(bar)
+        yield TrainingReport(bar)

@@ -26,8 +26,8 @@ from ladechat.train.estimate import (
     timed,
 )
 from ladechat.train.features import Base
-from ladechat.train.options import Options, Recipe, Refused, beside
-from ladechat.train.progress import Report
+from ladechat.train.options import Recipe, TrainOptions, TrainRefused, beside
+from ladechat.train.progress import TrainingReport
 from ladechat.train.text import TextFile, Writer, read_text, up_to, write_text
 from ladechat.train.trainer import Training
 
@@ -46,7 +46,7 @@ class Setup:
 
     loaded: LoadedModel
     base: Base
-    options: Options
+    options: TrainOptions
     fingerprint: str
 
     @property
@@ -64,7 +64,7 @@ class Setup:
         options = self.options
         return Chunks(texts, options.length, options.ahead, options.anchors)
 
-    def texts(self, report: Report) -> list[Text]:
+    def texts(self, report: TrainingReport) -> list[Text]:
         """Read the text, or let the model write the part that is missing."""
         options, tokens = self.options, self.options.tokens
         if options.text is not None:
@@ -139,18 +139,20 @@ class Setup:
         )
 
 
-def prepare(loaded: LoadedModel, options: Options) -> Setup:
+def prepare(loaded: LoadedModel, options: TrainOptions) -> Setup:
     """Freeze the model, and check whether training is possible for it.
 
     Raises:
-        Refused: its layers cannot be called one by one, or the options do not fit it.
+        TrainRefused: its layers cannot be called one by one, or the options do not fit it.
     """
     runner = loaded.runner
     if not isinstance(runner, TreeRunner) or runner.loop is None:
         why = runner.capabilities.single_token or runner.capabilities.logits_only
-        raise Refused(f"Nothing can be trained for this model: {why}")
+        raise TrainRefused(f"Nothing can be trained for this model: {why}")
     if options.length > loaded.context_length:
-        raise Refused(f"The model's context has {loaded.context_length:,} tokens; give --length no more than that.")
+        raise TrainRefused(
+            f"The model's context has {loaded.context_length:,} tokens; give --length no more than that."
+        )
     model = loaded.model
     model.requires_grad_(False)
     base = Base(

@@ -13,7 +13,7 @@ WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 900, 420, 60, 40, 640, 370
 FONT = 'font-family="sans-serif" font-size="12"'
 
 
-class Line(NamedTuple):
+class Curve(NamedTuple):
     """A line: name, points from left to right, number of its colour, dashes in SVG's format."""
 
     name: str
@@ -22,7 +22,7 @@ class Line(NamedTuple):
     dashes: str
 
 
-def chart(title: str, across: str, up: str, lines: Sequence[Line]) -> str:
+def chart(title: str, across: str, up: str, lines: Sequence[Curve]) -> str:
     """Return a chart of lines over whole numbers, from 0 up, with a legend.
 
     Args:

@@ -21,10 +21,10 @@ from ladechat.terminal import say
 from ladechat.train.chunks import Batch, Chunks
 from ladechat.train.estimate import recipe_of
 from ladechat.train.features import Base, pseudo_pass, read
-from ladechat.train.options import Options, Recipe, Refused, as_plain, beside
-from ladechat.train.progress import Report, report
+from ladechat.train.options import Recipe, TrainOptions, TrainRefused, as_plain, beside
+from ladechat.train.progress import TrainingReport, report
 from ladechat.train.setup import Setup
-from ladechat.train.svg import Line, chart
+from ladechat.train.svg import Curve, chart
 from ladechat.train.trainer import Training
 
 FORMAT = "ladechat-sweep-1"
@@ -51,7 +51,7 @@ def sweep(setup: Setup) -> int:
     """Train at each layer; write and print the results. Results that are in the file already are not computed again.
 
     Raises:
-        Refused: the file belongs to something else.
+        TrainRefused: the file belongs to something else.
         OSError: it cannot be written.
     """
     options = setup.options
@@ -98,7 +98,9 @@ def similarity(base: Base, recipe: Recipe, training: Training, batches: list[Bat
     return [[value / anchors for value in row] for row in sums]
 
 
-def _run(setup: Setup, chunks: Chunks, layer: int, variant: Variant, text: str, shown: Report) -> dict[str, Any]:
+def _run(
+    setup: Setup, chunks: Chunks, layer: int, variant: Variant, text: str, shown: TrainingReport
+) -> dict[str, Any]:
     """Run one short training, and return its results."""
     options = replace(setup.options, method="transfer", loss=variant.loss, layers=(layer,) * setup.options.ahead)
     recipe = replace(recipe_of(options, setup.fingerprint, text), sight=variant.sight)
@@ -120,11 +122,11 @@ def _run(setup: Setup, chunks: Chunks, layer: int, variant: Variant, text: str, 
     }
 
 
-def _begun(options: Options, about: dict[str, Any]) -> dict[str, Any]:
+def _begun(options: TrainOptions, about: dict[str, Any]) -> dict[str, Any]:
     """Return the content of the file, or an empty one if there is none.
 
     Raises:
-        Refused: it belongs to another sweep.
+        TrainRefused: it belongs to another sweep.
     """
     path = options.out
     if not path.exists():
@@ -135,7 +137,7 @@ def _begun(options: Options, about: dict[str, Any]) -> dict[str, Any]:
     except (*DAMAGE, OSError):
         same = False
     if not same:
-        raise Refused(f"{path} is of something else than this sweep; remove it, or give --out another name.")
+        raise TrainRefused(f"{path} is of something else than this sweep; remove it, or give --out another name.")
     return dict(found)
 
 
@@ -171,7 +173,7 @@ def _show(found: dict[str, Any], ahead: int, console: Console) -> None:
 
 def _chart(found: dict[str, Any], ahead: int) -> str:
     lines = [
-        Line(
+        Curve(
             f"t+{step + 2} {variant.name}",
             [(float(run["layer"]), float(run["top1"][step])) for run in _rows(found, variant)],
             step,

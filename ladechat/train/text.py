@@ -32,7 +32,7 @@ from ladechat.model.checkpoint.chat_template import ChatTemplate
 from ladechat.model.checkpoint.marks import Marks
 from ladechat.protocol import Message
 from ladechat.train.chunks import Text
-from ladechat.train.options import Refused
+from ladechat.train.options import TrainRefused
 
 FORMAT = "ladechat-text-1"
 TOGETHER = 32
@@ -195,7 +195,7 @@ class TextFile:
         texts: the texts of all batches.
 
     Raises:
-        Refused: the file is something else, damaged, or was made with other options.
+        TrainRefused: the file is something else, damaged, or was made with other options.
         OSError: it cannot be read or written.
     """
 
@@ -209,10 +209,10 @@ class TextFile:
             return
         found = _object(path, lines[0])
         if found.get("format") != FORMAT:
-            raise Refused(f"{path} is no text that ladechat wrote; remove it, or give --out another name.")
+            raise TrainRefused(f"{path} is no text that ladechat wrote; remove it, or give --out another name.")
         other = next((name for name in header if found.get(name) != header[name]), None)
         if other is not None:
-            raise Refused(f"{path} was written with another {other}; remove it, or give --out another name.")
+            raise TrainRefused(f"{path} was written with another {other}; remove it, or give --out another name.")
         for line in lines[1:]:
             self.texts += _texts(path, line)
             self.batches += 1
@@ -245,14 +245,14 @@ def write_text(file: TextFile, writer: Writer, tokens: int, on_tokens: Callable[
     """Let the model write until there are `tokens` tokens; call `on_tokens` with the present number.
 
     Raises:
-        Refused: the model writes nothing.
+        TrainRefused: the model writes nothing.
     """
     wasted = 0
     while file.tokens < tokens:
         texts = writer.batch(file.batches)
         wasted = 0 if texts else wasted + 1
         if wasted == WASTED_BATCHES:
-            raise Refused("The model ends its texts before it begins them; give --text FILE to train on.")
+            raise TrainRefused("The model ends its texts before it begins them; give --text FILE to train on.")
         file.add(texts)
         on_tokens(file.tokens)
 
@@ -261,7 +261,7 @@ def read_text(path: Path, tokenizer: PreTrainedTokenizerBase, tokens: int) -> li
     """Return the first tokens of a file: plain text, or a .jsonl that ladechat wrote for a model with the same tokens.
 
     Raises:
-        Refused: it cannot be read, or is empty.
+        TrainRefused: it cannot be read, or is empty.
     """
     try:
         if path.suffix == ".jsonl":
@@ -271,13 +271,13 @@ def read_text(path: Path, tokenizer: PreTrainedTokenizerBase, tokens: int) -> li
                 content = file.read(CHARACTERS_PER_TOKEN * tokens)
             texts = [Text(Marks(tokenizer).whole_text(content)[:tokens])] if content.strip() else []
     except UnicodeDecodeError as error:
-        raise Refused(f"{path} is no plain text in UTF-8; give --text another file.") from error
+        raise TrainRefused(f"{path} is no plain text in UTF-8; give --text another file.") from error
     except OSError as error:
-        raise Refused(f"{path} cannot be read: {error.strerror or error}; give --text another file.") from error
+        raise TrainRefused(f"{path} cannot be read: {error.strerror or error}; give --text another file.") from error
     if not texts:
-        raise Refused(f"{path} holds no text; give --text another file.")
+        raise TrainRefused(f"{path} holds no text; give --text another file.")
     if not _all_below(texts, len(tokenizer)):
-        raise Refused(f"{path} holds tokens that this model does not have; give --text another file.")
+        raise TrainRefused(f"{path} holds tokens that this model does not have; give --text another file.")
     return list(up_to(texts, tokens))
 
 
@@ -328,5 +328,5 @@ def _all_below(texts: Sequence[Text], vocabulary: int) -> bool:
     return all(max(text.tokens) < vocabulary for text in texts)
 
 
-def _damaged(path: Path) -> Refused:
-    return Refused(f"{path} is damaged; remove it, or give another file.")
+def _damaged(path: Path) -> TrainRefused:
+    return TrainRefused(f"{path} is damaged; remove it, or give another file.")

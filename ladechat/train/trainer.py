@@ -29,7 +29,7 @@ class Diverged(FloatingPointError):
     """A loss or gradient is not finite."""
 
 
-class Interrupted(Exception):
+class TrainingInterrupted(Exception):
     """Training was stopped on request, and its checkpoint is written."""
 
 
@@ -121,7 +121,7 @@ def train(
         clock: returns seconds.
 
     Raises:
-        Interrupted: `stop` returned true; the checkpoint holds all steps.
+        TrainingInterrupted: `stop` returned true; the checkpoint holds all steps.
         Diverged: see `Training.advance`; the checkpoint holds an earlier step.
         OSError: the checkpoint cannot be written; the earlier one is still there.
     """
@@ -129,7 +129,7 @@ def train(
     while training.step < training.recipe.steps:
         if stop():
             training.save(checkpoint)
-            raise Interrupted
+            raise TrainingInterrupted
         loss = training.advance()
         on_step(training.step, loss)
         if clock() - latest >= seconds:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ladechat import protocol
 
 
-class Line(NamedTuple):
+class GuessLine(NamedTuple):
     """One guess, on a line of its own.
 
     Attributes:
@@ -21,7 +21,7 @@ class Line(NamedTuple):
     forks: tuple[bool, ...]
 
 
-def in_lines(guesses: Iterable[protocol.Candidate]) -> list[Line]:
+def in_lines(guesses: Iterable[protocol.Candidate]) -> list[GuessLine]:
     """Return guesses as lines, those with a common prefix below each other, prefixes in order of first appearance.
 
     Guesses that were not tried are no part of the tree, and come last.
@@ -31,10 +31,10 @@ def in_lines(guesses: Iterable[protocol.Candidate]) -> list[Line]:
     ids = [guess.token_ids for guess in tried]
     shared = [0, *(min(_common(one, other), len(other) - 1) for one, other in pairwise(ids))]
     lines = [
-        Line(guess, own, tuple(_forks_again(shared[index + 1 :], depth) for depth in range(own + 1)))
+        GuessLine(guess, own, tuple(_forks_again(shared[index + 1 :], depth) for depth in range(own + 1)))
         for index, (guess, own) in enumerate(zip(tried, shared, strict=False))
     ]
-    return [*lines, *(Line(guess, 0, (False,)) for guess in guesses if not guess.tried)]
+    return [*lines, *(GuessLine(guess, 0, (False,)) for guess in guesses if not guess.tried)]
 
 
 def branches(draft: protocol.DraftTree, known: Sequence[protocol.Candidate]) -> list[protocol.Candidate]:

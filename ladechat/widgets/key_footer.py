@@ -33,7 +33,7 @@ class FooterKey(NamedTuple):
     group: str
 
 
-class _Piece(NamedTuple):
+class _FooterPiece(NamedTuple):
     """Some cells of the line. `part` selects the style, `key` is pressed by a click."""
 
     text: str
@@ -114,7 +114,7 @@ class KeyFooter(Widget):
         line = strip_of((self._segment(piece, blank) for piece in self._left(room)), room, blank)
         return Strip([*line, *(self._segment(piece, blank) for piece in right)], width)
 
-    def _left(self, room: int) -> Iterator[_Piece]:
+    def _left(self, room: int) -> Iterator[_FooterPiece]:
         """Yield the pieces of all keys but the palette's: as many keys, or groups of keys, as fit into `room` cells."""
         for pieces in self._groups():
             room -= _cells(pieces)
@@ -122,25 +122,25 @@ class KeyFooter(Widget):
                 return
             yield from pieces
 
-    def _groups(self) -> Iterator[list[_Piece]]:
+    def _groups(self) -> Iterator[list[_FooterPiece]]:
         """Yield the pieces of each key, or of each group of several keys."""
         for group, members in groupby(self.keys, lambda key: key.group):
             several = list(members)
             if group and len(several) > 1:
-                keys = [piece for key in several for piece in (_Piece(key.shown, "key", key), _Piece(" "))]
-                yield [_Piece(" "), *keys, _Piece(" "), _Piece(group, "description"), self._gap]
+                keys = [piece for key in several for piece in (_FooterPiece(key.shown, "key", key), _FooterPiece(" "))]
+                yield [_FooterPiece(" "), *keys, _FooterPiece(" "), _FooterPiece(group, "description"), self._gap]
             else:
                 for key in several:
                     yield [*_alone(key), self._gap]
 
-    def _palette(self, key: FooterKey) -> Iterable[_Piece]:
-        return (_Piece("▏", "border"), *_alone(key), self._gap)
+    def _palette(self, key: FooterKey) -> Iterable[_FooterPiece]:
+        return (_FooterPiece("▏", "border"), *_alone(key), self._gap)
 
     @property
-    def _gap(self) -> _Piece:
-        return _Piece("  " if self.screen.has_class("-wide") else " ")
+    def _gap(self) -> _FooterPiece:
+        return _FooterPiece("  " if self.screen.has_class("-wide") else " ")
 
-    def _segment(self, piece: _Piece, blank: Style) -> Segment:
+    def _segment(self, piece: _FooterPiece, blank: Style) -> Segment:
         if not piece.part:
             return Segment(piece.text, blank)
         off = piece.key is not None and not piece.key.enabled  # a disabled key is drawn in the style of descriptions
@@ -155,7 +155,7 @@ class KeyFooter(Widget):
         """Return the key at column `x` of the content."""
         right = [] if self.palette is None else list(self._palette(self.palette))
         start = self.content_size.width - _cells(right)
-        pieces: Iterable[_Piece] = self._left(max(start, 0))
+        pieces: Iterable[_FooterPiece] = self._left(max(start, 0))
         if x >= start:
             pieces, x = right, x - start
         for piece in pieces:
@@ -184,9 +184,9 @@ class KeyFooter(Widget):
             self.app.bell()
 
 
-def _alone(key: FooterKey) -> tuple[_Piece, _Piece]:
-    return _Piece(key.shown, "key", key), _Piece(f" {key.description}", "description", key)
+def _alone(key: FooterKey) -> tuple[_FooterPiece, _FooterPiece]:
+    return _FooterPiece(key.shown, "key", key), _FooterPiece(f" {key.description}", "description", key)
 
 
-def _cells(pieces: Iterable[_Piece]) -> int:
+def _cells(pieces: Iterable[_FooterPiece]) -> int:
     return sum(cell_len(piece.text) for piece in pieces)

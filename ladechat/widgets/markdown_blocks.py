@@ -35,14 +35,14 @@ _PARSER.block.ruler.at("table", _table, {"alt": ["paragraph", "reference"]})
 
 
 @dataclass
-class Block:
+class MarkdownBlock:
     """A top-level block of a text, and where it begins."""
 
     start: int
     parts: list[Part] = field(default_factory=list)
 
 
-def blocks_of(source: str, start: int, begun: bool) -> list[Block]:
+def blocks_of(source: str, start: int, begun: bool) -> list[MarkdownBlock]:
     """Return the blocks of a text from `start` on.
 
     Args:
@@ -50,7 +50,7 @@ def blocks_of(source: str, start: int, begun: bool) -> list[Block]:
         start: the index of the first character of a block.
         begun: whether something is shown before it, to be separated by an empty line.
     """
-    reader = _Reader(source, start, begun)
+    reader = _BlockReader(source, start, begun)
     for token in _PARSER.parse(source[start:]):
         if token.type == "inline" and len(token.content) <= MOST_INLINE:
             token.children = []
@@ -87,11 +87,11 @@ class _Level:
     rest: Run
 
 
-class _Reader:
+class _BlockReader:
     """Makes paragraphs and tables from the tokens of the parser."""
 
     def __init__(self, source: str, start: int, begun: bool) -> None:
-        self.blocks: list[Block] = []
+        self.blocks: list[MarkdownBlock] = []
         self._source = source
         self._starts = [start]
         self._starts += [start + found.end() for found in re.finditer("\n", source[start:])]
@@ -105,7 +105,7 @@ class _Reader:
     def read(self, token: Token) -> None:
         """Process the next token."""
         if token.level == 0 and token.nesting >= 0:
-            self.blocks.append(Block(self._span(token)[0]))
+            self.blocks.append(MarkdownBlock(self._span(token)[0]))
         match token.type:
             case "bullet_list_open":
                 self._lists.append(None)

@@ -15,7 +15,7 @@ HELP = "app.help"
 """The action that shows the messages in full."""
 
 
-class Message(NamedTuple):
+class ShownMessage(NamedTuple):
     """A message to the user."""
 
     text: str
@@ -40,7 +40,7 @@ class MessageLine(Widget):
     def on_mount(self) -> None:
         self.watch(self.app, "said", self._show)
 
-    def _show(self, said: tuple[Message, ...]) -> None:
+    def _show(self, said: tuple[ShownMessage, ...]) -> None:
         self.display = bool(said)
         self.set_class(any(message.severity == "warning" for message in said), "-warning")
         self.set_class(any(message.severity == "error" for message in said), "-error")

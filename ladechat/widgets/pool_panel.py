@@ -11,7 +11,7 @@ from ladechat.widgets.cells import cell_len, printable, shorten, visible
 from ladechat.widgets.chat_format import format_explained
 from ladechat.widgets.draft_sources import source_of, sources_explained
 from ladechat.widgets.formatting import counted
-from ladechat.widgets.guess_tree import Line, branches, in_lines, verdict_of
+from ladechat.widgets.guess_tree import GuessLine, branches, in_lines, verdict_of
 from ladechat.widgets.panel import Row, StepPanel, longest
 from ladechat.widgets.pass_slots import slots_of
 
@@ -167,7 +167,7 @@ class PoolPanel(StepPanel):
             rows.append(row)
         return _filled([*([title] if after else []), *rows], height)
 
-    def _line(self, line: Line, above: list[int], marks: int, width: int) -> tuple[Row, list[int]]:
+    def _line(self, line: GuessLine, above: list[int], marks: int, width: int) -> tuple[Row, list[int]]:
         """Return one line: a mark for each token, in `marks` cells, the tokens, and the source.
 
         `above` holds the cells at which the tokens of the line above begin, and the one after its last token. The
@@ -257,7 +257,7 @@ def _more(hidden: int) -> str:
     return f"+{hidden} more" if hidden > 0 else ""
 
 
-def _branch(line: Line, shared: int, starts: list[int]) -> str:
+def _branch(line: GuessLine, shared: int, starts: list[int]) -> str:
     """Return the branch before a line's first token: where it forks off, and where later lines will."""
     cells = [" "] * starts[-1]
     for depth in range(1, shared):

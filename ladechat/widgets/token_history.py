@@ -13,7 +13,7 @@ from ladechat.widgets.formatting import counted
 MODEL = "model"
 
 
-class Guess(NamedTuple):
+class WindowGuess(NamedTuple):
     """A guess of the Jacobi window for the token's position, in one step.
 
     Attributes:
@@ -58,7 +58,7 @@ class TokenHistory:
     emitted: int
     ahead: int
     tested: int
-    guesses: tuple[Guess, ...]
+    guesses: tuple[WindowGuess, ...]
     formed: int | None
     read: Read | None
 
@@ -117,7 +117,7 @@ def _history(steps: Sequence[protocol.Step], before: Sequence[int], place: int) 
     )
 
 
-def _guesses(steps: Sequence[protocol.Step], before: Sequence[int], place: int) -> list[Guess]:
+def _guesses(steps: Sequence[protocol.Step], before: Sequence[int], place: int) -> list[WindowGuess]:
     """Return each pass's guess for this place: column c of its fresh row is at N − 1 + c after its last token."""
     found = []
     for step, done in zip(steps, before, strict=False):
@@ -125,7 +125,7 @@ def _guesses(steps: Sequence[protocol.Step], before: Sequence[int], place: int) 
         ahead = place - done + 1
         column = ahead - (len(window.rows) if window else 0)
         if window and 0 <= column < len(window.fresh_ids):
-            found.append(Guess(step.index, ahead, window.fresh_ids[column], window.fresh[column]))
+            found.append(WindowGuess(step.index, ahead, window.fresh_ids[column], window.fresh[column]))
     return found
 
 

@@ -12,14 +12,14 @@ from ladechat.app import LadechatApp
 from ladechat.protocol import Settings
 from ladechat.screens.chat import ChatScreen
 from ladechat.session.conversation import Conversation
-from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_file import SavedConversation
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.prompt_history import PromptHistory
 from ladechat.session.recording import Recorder
 from ladechat.widgets.flow import safe
 from ladechat.widgets.key_footer import KeyFooter
-from ladechat.widgets.message_line import Message
+from ladechat.widgets.message_line import ShownMessage
 from ladechat.widgets.prompt import Prompt
 from ladechat.widgets.sliders import ParameterSlider, Sliders
 from ladechat.widgets.status_line import StatusLine
@@ -43,7 +43,7 @@ class Stage:
         decoder: str = "auto",
         store: ConversationStore | None = None,
         history: PromptHistory | None = None,
-        opened: Kept | None = None,
+        opened: SavedConversation | None = None,
     ) -> None:
         self.engines = list(engines) or [FakeEngine()]
         self.started: list[FakeEngine] = []
@@ -111,7 +111,7 @@ def notices_of(app: LadechatApp) -> list[str]:
     """All that the app says from now on, in order."""
     notices: list[str] = []
 
-    def note(_: object, said: tuple[Message, ...]) -> None:
+    def note(_: object, said: tuple[ShownMessage, ...]) -> None:
         notices.extend(message.text for message in said[-1:])
 
     app.watch_said = note  # type: ignore[attr-defined]  # Textual calls it by its name, before the app runs too

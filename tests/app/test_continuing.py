@@ -9,7 +9,7 @@ from ladechat.app import LadechatApp
 from ladechat.export.conversation import talk_of
 from ladechat.protocol import Step
 from ladechat.screens.replay import ReplayScreen
-from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_file import SavedConversation
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.replay import Recording
 from ladechat.widgets.transcript import Transcript
@@ -150,7 +150,7 @@ async def test_an_answer_goes_on_in_its_place_though_something_was_said_below_it
         (kept,) = store.conversations()
         half = replace(kept.exchanges[0], answer="".join(tokens(ANSWER)[:4]), system="Rhyme.")
         answers = (replace(kept.answers[0], exchange=half),)
-        stage.session.open(Kept(kept.path.with_name("gone"), answers, system="Rhyme."))
+        stage.session.open(SavedConversation(kept.path.with_name("gone"), answers, system="Rhyme."))
         stage.session.frame()
         async with brings(lambda: not stage.asking and "reopened" not in stage.text, pilot):
             await ask(pilot, "/continue")

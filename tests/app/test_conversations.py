@@ -12,7 +12,7 @@ from textual.widgets import Input, Label, OptionList
 
 from ladechat.protocol import Message
 from ladechat.screens.conversations import NONE_FOUND, NONE_YET, ConversationsScreen
-from ladechat.session.conversation_file import Kept
+from ladechat.session.conversation_file import SavedConversation
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.prompt_history import PromptHistory
 from ladechat.widgets import flow
@@ -28,12 +28,12 @@ WHO_GOES_ON = "Llama answered here last; demo model goes on with it. /model org/
 ANSWERS = ("first answer", "second answer", "third answer")
 
 
-def new_stage(tmp_path: Path, *answers: str, opened: Kept | None = None) -> Stage:
+def new_stage(tmp_path: Path, *answers: str, opened: SavedConversation | None = None) -> Stage:
     engine = FakeEngine(answers=answers or ANSWERS)
     return Stage(engine, store=ConversationStore(tmp_path / "talks"), opened=opened)
 
 
-def kept(tmp_path: Path) -> list[Kept]:
+def kept(tmp_path: Path) -> list[SavedConversation]:
     return ConversationStore(tmp_path / "talks").conversations()
 
 
@@ -346,7 +346,7 @@ async def test_keys_wait_for_a_list_that_is_still_read(tmp_path: Path, monkeypat
     assert store is not None
     listed = store.conversations
 
-    def slowly() -> list[Kept]:
+    def slowly() -> list[SavedConversation]:
         read.wait(patience())
         return listed()
 

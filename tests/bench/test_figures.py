@@ -4,13 +4,13 @@ import pytest
 
 from ladechat.bench.figures import Difference, Figures, figures
 from ladechat.bench.measure import Round
-from ladechat.bench.methods import Answer
+from ladechat.bench.methods import TimedAnswer
 from tests.bench.made_up import answer, prompt
 
 TEN = tuple(range(10, 20))
 
 
-def both(mine: list[Answer], plain: list[Answer]) -> Round:
+def both(mine: list[TimedAnswer], plain: list[TimedAnswer]) -> Round:
     return {"autoregressive": plain, "fast": mine}
 
 
@@ -66,8 +66,8 @@ def test_an_answer_that_ends_elsewhere_is_not_exact(tokens: tuple[int, ...]) -> 
 
 
 def test_drafts_add_up_by_source_and_stay_unknown_where_they_are() -> None:
-    drafted = Answer(TEN, 1, 5, 5, 0.1, 1.0, tested={"window": 4, "prompt": 1}, accepted={"window": 3})
-    unknown = Answer(TEN, 1, 5, 5, 0.1, 1.0, tested=None)
+    drafted = TimedAnswer(TEN, 1, 5, 5, 0.1, 1.0, tested={"window": 4, "prompt": 1}, accepted={"window": 3})
+    unknown = TimedAnswer(TEN, 1, 5, 5, 0.1, 1.0, tested=None)
     row = over([both([drafted, drafted], [answer(TEN)] * 2)], "ab")
     assert (row.tested, row.accepted) == ({"window": 8, "prompt": 2}, {"window": 6})
     assert over([both([unknown], [answer(TEN)])]).tested is None

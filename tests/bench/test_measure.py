@@ -3,11 +3,11 @@
 from collections import Counter
 
 from ladechat.bench.measure import answers_in_all, measure
-from ladechat.bench.prompts import Prompt
+from ladechat.bench.prompts import BenchPrompt
 from ladechat.decoder.step import Limits
 from tests.bench.made_up import Scripted
 
-PROMPTS = [Prompt(kind, kind, [index], ()) for index, kind in enumerate(["chat", "chat", "code", "chat"])]
+PROMPTS = [BenchPrompt(kind, kind, [index], ()) for index, kind in enumerate(["chat", "chat", "code", "chat"])]
 NAMES = ("a", "b", "c")
 
 

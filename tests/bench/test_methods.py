@@ -11,8 +11,8 @@ import torch
 from transformers.generation.streamers import BaseStreamer
 
 from ladechat import registry
-from ladechat.bench.methods import Answer, Ours, Transformers, make_methods
-from ladechat.bench.options import Refused, method_names
+from ladechat.bench.methods import Ours, TimedAnswer, Transformers, make_methods
+from ladechat.bench.options import BenchRefused, method_names
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Draft, Limits, Step
@@ -183,7 +183,7 @@ class Drafting(Made):
             yield Step(tokens, (0.0,) * len(tokens), ("model",) * len(tokens), 5, 3, 0.1, draft)
 
 
-def answer_of(made: Made, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> Answer:
+def answer_of(made: Made, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> TimedAnswer:
     monkeypatch.setitem(registry.DECODERS, "made up", lambda runner, shared: made)
     together = Shared(PassCosts(loaded.runner))
     ours = Ours("made up", loaded.runner, "made up", {}, together, loaded.model.device, loaded.threads)
@@ -231,5 +231,5 @@ def test_a_model_that_takes_one_token_a_pass_can_be_measured_against_transformer
     methods = make_methods(single_token, ("autoregressive", "transformers"), SETTINGS)
     ours, theirs = (method.answer([5, 8, 13], Limits(6)) for method in methods)
     assert ours.tokens == theirs.tokens
-    with pytest.raises(Refused, match=r"one token a pass.*without jacobi, transformers-prompt-lookup"):
+    with pytest.raises(BenchRefused, match=r"one token a pass.*without jacobi, transformers-prompt-lookup"):
         make_methods(single_token, ("autoregressive", "jacobi", "transformers-prompt-lookup"), SETTINGS)

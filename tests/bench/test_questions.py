@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.bench.options import KINDS, Refused
+from ladechat.bench.options import KINDS, BenchRefused
 from ladechat.bench.questions import read_questions
 
 
@@ -71,20 +71,20 @@ def test_a_file_of_another_form_is_refused_with_what_is_wrong(
     path = tmp_path / "questions.toml"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(Refused, match=named) as caught:
+    with pytest.raises(BenchRefused, match=named) as caught:
         read_questions([str(path)])
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("sources", [["poems"], []])
 def test_questions_that_do_not_exist_are_refused_with_those_that_do(sources: list[str]) -> None:
-    with pytest.raises(Refused, match="multi_turn"):
+    with pytest.raises(BenchRefused, match="multi_turn"):
         read_questions(sources)
 
 
 def test_a_device_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.toml")
-    with pytest.raises(Refused, match="a device or a pipe"):
+    with pytest.raises(BenchRefused, match="a device or a pipe"):
         read_questions([str(tmp_path / "pipe.toml")])
 
 

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from ladechat.bench.figures import Difference
-from ladechat.bench.methods import Answer
+from ladechat.bench.methods import TimedAnswer
 from ladechat.bench.options import KINDS
-from ladechat.bench.report import Report, make_report, show, write_json
+from ladechat.bench.report import BenchReport, make_report, show, write_json
 from ladechat.model.load import LoadedModel
 from ladechat.model.loading.threads import Threads
 from tests.bench.made_up import answer, prompt
@@ -20,16 +20,16 @@ TEN = tuple(range(10, 20))
 OTHERS = (*TEN[:3], 0, *TEN[4:])
 
 
-def report_of(loaded: LoadedModel, says: tuple[int, ...] = TEN) -> Report:
+def report_of(loaded: LoadedModel, says: tuple[int, ...] = TEN) -> BenchReport:
     prompts = [prompt("chat", "chat 1", TEN), prompt("code $x$ [b]", "code 1", TEN)]
-    fast = Answer(says, 1, 5, 60, 0.01, 0.5, tested={"window": 4}, accepted={"window": 1})
+    fast = TimedAnswer(says, 1, 5, 60, 0.01, 0.5, tested={"window": 4}, accepted={"window": 1})
     unknown = replace(fast, tested=None, accepted={}, rest_seconds=2.0)
     rounds = [{"autoregressive": [answer(TEN, 10)] * 2, "lookahead 3,3,3": [fast] * 2, "transformers": [unknown] * 2}]
     threads = dict.fromkeys(rounds[0], loaded.threads) | {"transformers": Threads(7)}
     return make_report(loaded, threads, prompts, rounds, max_new_tokens=10)
 
 
-def shown(report: Report, width: int = 120) -> str:
+def shown(report: BenchReport, width: int = 120) -> str:
     console = Console(file=StringIO(), width=width)
     show(report, console)
     assert isinstance(console.file, StringIO)
@@ -72,7 +72,7 @@ def test_no_figure_is_cut_in_80_columns(loaded: LoadedModel) -> None:
     names = ("autoregressive", "lookahead 15,15,15", "transformers prompt-lookup")
     kinds = dict.fromkeys(KINDS, 9)
     text = shown(
-        Report(
+        BenchReport(
             {**report.about, "prompts": kinds},
             dict.fromkeys(names, wide),
             dict.fromkeys(names, dict.fromkeys(kinds, wide)),

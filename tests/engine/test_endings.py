@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from ladechat.engine import server
-from ladechat.engine.pace import Pace
+from ladechat.engine.pace import StepPace
 from ladechat.engine.server import Engine
 from ladechat.engine.stream import EventStream
 from ladechat.engine_options import EngineOptions
@@ -77,7 +77,7 @@ def test_a_tokenizer_that_panics_costs_the_answer_and_not_the_engine(monkeypatch
     written = Written()
     engine = object.__new__(Engine)
     engine._service, engine._stream, engine._stop = Mock(), written.stream, False
-    engine._pace = Pace()
+    engine._pace = StepPace()
     monkeypatch.setattr("ladechat.engine.turn.answer", panic)
     engine._answer(Generate(turn=3, messages=[user("a")]))
     (failed,) = written.events()

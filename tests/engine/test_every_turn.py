@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 from ladechat.bench.prompts import make_prompts
 from ladechat.bench.questions import Question
-from ladechat.engine.chat_format import ChatFormat, Prompt
+from ladechat.engine.chat_format import ChatFormat, EncodedPrompt
 from ladechat.engine.server import Engine
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine.turn import Emit, Service, answer
@@ -50,7 +50,7 @@ class Talk:
         self.chat = ChatFormat(self.tokenizer)
         self.messages: list[Message] = []
 
-    def ask(self, question: str) -> Prompt:
+    def ask(self, question: str) -> EncodedPrompt:
         """Ask, and return the prompt."""
         self.messages.append(user(question))
         prompt = self.chat.fit(self.messages, context_length=4096, max_new_tokens=64)
@@ -59,7 +59,7 @@ class Talk:
         return prompt
 
 
-def turns(talk: Talk, *first: Message) -> Iterator[tuple[Prompt, list[dict[str, Any]]]]:
+def turns(talk: Talk, *first: Message) -> Iterator[tuple[EncodedPrompt, list[dict[str, Any]]]]:
     """For each of six turns the prompt, and the messages as transformers takes them."""
     talk.messages.extend(first)
     for question in QUESTIONS:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ladechat import protocol
 from ladechat.engine import server, stream
 from ladechat.engine import turn as turn_module
-from ladechat.engine.pace import Pace
+from ladechat.engine.pace import StepPace
 from ladechat.protocol import (
     Closed,
     Command,
@@ -47,7 +47,7 @@ class Ticks:
 @given(st.floats(0.001, 1000), st.lists(st.floats(0, 10), max_size=5))
 def test_steps_begin_so_many_a_second_whatever_they_take(rate: float, took: list[float]) -> None:
     clock = Ticks()
-    pace = Pace(clock)
+    pace = StepPace(clock)
     pace.change(protocol.Pace(steps_per_second=rate))
     assert pace.seconds_left() == 0, "nothing comes before the first step"
     for seconds in took:
@@ -58,7 +58,7 @@ def test_steps_begin_so_many_a_second_whatever_they_take(rate: float, took: list
 
 
 def test_while_it_is_paused_as_many_steps_are_due_as_were_asked_for() -> None:
-    pace = Pace(Ticks())
+    pace = StepPace(Ticks())
     for command in (ONE_STEP, ONE_STEP):
         pace.change(command)
     for left in (0, 0, None):
@@ -76,7 +76,7 @@ def test_while_it_is_paused_as_many_steps_are_due_as_were_asked_for() -> None:
 
 def test_another_pace_counts_from_the_step_before() -> None:
     clock = Ticks()
-    pace = Pace(clock)
+    pace = StepPace(clock)
     pace.begin_step()
     clock.now = 0.2
     pace.change(protocol.Pace(steps_per_second=1))

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ladechat.export.command import Refused, Wanted, run
+from ladechat.export.command import ExportRefused, Wanted, run
 from tests.export.pages import Page
 from tests.session.mutations import mutated
 from tests.session.streams import GOLDEN
@@ -61,7 +61,7 @@ def is_exported(folder: Path, seed: int, format_name: str) -> bool:
     sentence = ""
     try:
         run(source, out, format_name, Wanted((60, 16), 1.0, 0.0, None), force=False)
-    except Refused as refused:
+    except ExportRefused as refused:
         sentence = str(refused)
     assert "\n" not in sentence and bool(sentence) != out.exists()
     if not sentence:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from ladechat import cli, race
 from ladechat.export import glyphs
 from ladechat.export.cells import Screen
-from ladechat.export.command import Refused, run_race
+from ladechat.export.command import ExportRefused, run_race
 from ladechat.export.film import Size
 from ladechat.export.race import shoot_race
 from ladechat.protocol import Message
@@ -46,7 +46,7 @@ def test_a_race_becomes_a_file_that_overwrites_nothing(tmp_path: Path) -> None:
     picture = tmp_path / "race.svg"
     run_race(measuring, picture, force=False)
     assert "identical" in picture.read_text(encoding="utf-8")
-    with pytest.raises(Refused, match="exists already"):
+    with pytest.raises(ExportRefused, match="exists already"):
         run_race(measuring, picture, force=False)
     for name, begins in (("race.gif", b"GIF89a"), ("race.cast", b'{"version": 3')):
         run_race(measuring, tmp_path / name, force=False)

@@ -4,17 +4,17 @@ import pytest
 from msgspec.structs import replace
 
 from ladechat.lessons.lesson import LEFT_BEHIND, MISSED, Lesson, Phase
-from ladechat.lessons.scene import Card, Look, Predict, Say, Scene, Task, at_end, at_step, by_tokens, set_to
+from ladechat.lessons.scene import Card, LookCard, Predict, Say, Scene, Task, at_end, at_step, by_tokens, set_to
 from ladechat.protocol import Asked, Event, Failed, Settings, SettingsApplied, Step, TurnStarted
 from tests.widgets import sample_steps
 
 SAY, END = Say("It begins."), Say("It ends.")
-LOOK = Look(at_step(2), lambda run: f"{run.passes} passes")
+LOOK = LookCard(at_step(2), lambda run: f"{run.passes} passes")
 PREDICT = Predict("How many?", ("one", "two"), by_tokens(2), lambda run: f"{len(run.last.token_ids)} came")
 TASK = Task(
     "Move W.", "window", set_to("window", "W", 1, 1), lambda before, after: f"{before.passes} then {after.passes}"
 )
-CARDS = (SAY, LOOK, PREDICT, Look(at_end, lambda run: "all"), TASK, END)
+CARDS = (SAY, LOOK, PREDICT, LookCard(at_end, lambda run: "all"), TASK, END)
 
 
 def scene(*cards: Card) -> Scene:
@@ -142,8 +142,8 @@ def test_a_task_waits_for_its_slider_and_is_done_by_another_answer() -> None:
 
 
 def test_what_never_comes_up_is_said_and_nothing_is_stuck() -> None:
-    never = Look(lambda run: False, lambda run: "never")
-    playing = Playing(Lesson(scene(SAY, never, PREDICT, Look(at_end, lambda run: "all"), END)))
+    never = LookCard(lambda run: False, lambda run: "never")
+    playing = Playing(Lesson(scene(SAY, never, PREDICT, LookCard(at_end, lambda run: "all"), END)))
     texts = []
     for _ in range(4):
         playing.go_on()

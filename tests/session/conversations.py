@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from ladechat.protocol import Exchange, encode
-from ladechat.session.conversation_file import Answered, Begun, Instructed, Line, Renamed
+from ladechat.session.conversation_file import Answered, Begun, FileLine, Instructed, Renamed
 
 
 def exchange(question: str = "One?", answer: str = "Yes.", model: str = "demo") -> Exchange:
     return Exchange(question=question, answer=answer, token_ids=[5, 6], model=model, decoder="auto")
 
 
-def answered(*exchanges: Exchange, when: str = "2030-01-01T12:00:00") -> list[Line]:
+def answered(*exchanges: Exchange, when: str = "2030-01-01T12:00:00") -> list[FileLine]:
     return [Answered(when=when, exchange=one) for one in exchanges]
 
 
@@ -31,7 +31,7 @@ def write(
 ) -> Path:
     """A file of a conversation as a store writes it."""
     folder.mkdir(exist_ok=True)
-    lines: list[Line] = [Begun(), *answered(*exchanges, when=when)]
+    lines: list[FileLine] = [Begun(), *answered(*exchanges, when=when)]
     lines += [Renamed(title=title)] if title else []
     lines += [Instructed(text=system)] if system is not None else []
     path = folder / f"{name}.jsonl"

@@ -4,7 +4,7 @@ import pytest
 
 from ladechat import catalog
 from ladechat.protocol import Configure, Settings
-from ladechat.session.change import Refused, adjustable, change, decoder_named
+from ladechat.session.change import SettingRefused, adjustable, change, decoder_named
 
 AUTO, BY_HAND = Settings(decoder="auto"), Settings(decoder="lookahead")
 
@@ -41,7 +41,7 @@ def test_of_a_decoder_that_chooses_by_itself_a_number_means_the_one_by_hand() ->
     ],
 )
 def test_what_cannot_be_set_is_refused_in_a_sentence(name: str, text: str, says: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(SettingRefused) as refused:
         change(name, text, BY_HAND, catalog.DECODERS)
     assert says in str(refused.value) and len(str(refused.value)) < 300
 
@@ -55,7 +55,7 @@ def test_what_cannot_be_set_is_refused_in_a_sentence(name: str, text: str, says:
     ],
 )
 def test_a_number_of_another_decoder_is_refused_with_those_of_this_one(decoder: str, name: str, says: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(SettingRefused) as refused:
         change(name, "5", Settings(decoder=decoder), catalog.DECODERS)
     assert str(refused.value) == says
 
@@ -70,5 +70,5 @@ def test_all_that_is_offered_can_be_set_to_what_it_is(settings: Settings) -> Non
 def test_every_decoder_is_found_by_its_name_and_by_its_label() -> None:
     for info in catalog.DECODERS.values():
         assert decoder_named(info.name, catalog.DECODERS) is decoder_named(info.label, catalog.DECODERS) is info
-    with pytest.raises(Refused, match="there are auto, lookahead"):
+    with pytest.raises(SettingRefused, match="there are auto, lookahead"):
         decoder_named("magic", catalog.DECODERS)

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.session.conversation_file import Answered, Kept
+from ladechat.session.conversation_file import Answered, SavedConversation
 from ladechat.session.conversation_search import ConversationSearch
 from tests.session.conversations import exchange
 
 
-def kept(*said: tuple[str, str], title: str = "") -> Kept:
+def kept(*said: tuple[str, str], title: str = "") -> SavedConversation:
     answers = tuple(Answered(when="2030-01-01T12:00:00", exchange=exchange(*one)) for one in said)
-    return Kept(Path("a.jsonl"), answers, title)
+    return SavedConversation(Path("a.jsonl"), answers, title)
 
 
 SCATTERED = kept(("What is a pool?", "It has n-grams of the text."))

@@ -20,11 +20,11 @@ from ladechat.session.conversation_file import (
     Answered,
     Begun,
     Continued,
+    FileLine,
     Instructed,
-    Kept,
-    Line,
     Removed,
     Renamed,
+    SavedConversation,
     read,
     shortened,
     title_of_copy,
@@ -122,7 +122,7 @@ def test_a_line_that_cannot_be_read_costs_nothing_else(tmp_path: Path, damage: b
 def test_a_file_of_a_later_version_or_without_end_is_not_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines: list[Line] = [Begun(version=2), *answered(exchange())]
+    lines: list[FileLine] = [Begun(version=2), *answered(exchange())]
     (tmp_path / "later.jsonl").write_bytes(b"".join(map(encode, lines)))
     assert ConversationStore(tmp_path).conversations() == []
     write(tmp_path, "long", exchange(answer="x" * 1000))
@@ -246,7 +246,7 @@ def test_opening_a_conversation_writes_nothing(tmp_path: Path, system: str | Non
 
 def test_exchanges_of_earlier_versions_have_the_system_prompt_of_the_lines_before_them(tmp_path: Path) -> None:
     path = write(tmp_path, "a", exchange("One?"), system="Be brief.")
-    lines: list[Line] = [
+    lines: list[FileLine] = [
         *answered(exchange("Two?"), replace(exchange("Three?"), system="")),
         Instructed(text="Rhyme."),
         Continued(when="", exchange=exchange("Three?")),
@@ -277,7 +277,7 @@ class TwoPrograms(RuleBasedStateMachine):
         self._names.stop()
         self._temporary.cleanup()
 
-    def found(self, which: int, place: int) -> Kept:
+    def found(self, which: int, place: int) -> SavedConversation:
         """One of those that are kept, by the order in which they were begun."""
         found = sorted(self.stores[which].conversations(), key=lambda kept: kept.path.stem[-8:])
         return found[place % len(found)]
@@ -395,7 +395,7 @@ def test_an_exchange_is_replaced_in_one_line_and_one_cut_off_leaves_it_as_it_was
 
 def test_a_file_of_an_earlier_version_that_replaced_in_two_lines_is_read_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    lines: list[Line] = [Begun(), *answered(exchange("One?")), Removed(), *answered(exchange("Two?"))]
+    lines: list[FileLine] = [Begun(), *answered(exchange("One?")), Removed(), *answered(exchange("Two?"))]
     content = b"".join(map(encode, lines))
     path.write_bytes(content)
     store = ConversationStore(tmp_path)

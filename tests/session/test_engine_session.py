@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ladechat import protocol
 from ladechat.protocol import Configure, Event, Failed, Loading, Settings, Step, Stop, SystemPrompt
 from ladechat.session.conversation import Conversation
-from ladechat.session.conversation_file import Answered, Kept
+from ladechat.session.conversation_file import Answered, SavedConversation
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.engines import WayBack
@@ -134,7 +134,7 @@ async def test_loading_can_be_stopped_where_that_does_something() -> None:
 
 async def test_another_system_prompt_of_a_conversation_that_begins_is_shown() -> None:
     room = Room(FakeEngine(), system="Be brief.")
-    kept = Kept(Path("gone"), (Answered(when="", exchange=exchange("Old?")),), system="Rhyme.")
+    kept = SavedConversation(Path("gone"), (Answered(when="", exchange=exchange("Old?")),), system="Rhyme.")
     for act in (room.session.clear, partial(room.session.open, kept), room.session.clear):
         act()
     shown = [event.text for event in room.screen.events if isinstance(event, SystemPrompt)]

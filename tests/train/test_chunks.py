@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ladechat.train.chunks import Chunks, Text, text_fingerprint
-from ladechat.train.options import Refused
+from ladechat.train.options import TrainRefused
 
 
 def numbered(count: int, length: int = 40) -> list[Text]:
@@ -53,7 +53,7 @@ def test_anchors_are_in_the_answer_and_leave_room_for_their_guesses() -> None:
 
 @pytest.mark.parametrize("texts", [[], numbered(1, 10), numbered(1, 20), [Text([1] * 40, 39)]])
 def test_too_little_text_is_refused(texts: list[Text]) -> None:
-    with pytest.raises(Refused, match="give more with --tokens or --text"):
+    with pytest.raises(TrainRefused, match="give more with --tokens or --text"):
         Chunks(texts, 20, 3, 8)
 
 

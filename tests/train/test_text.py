@@ -11,7 +11,7 @@ import torch
 
 from ladechat.model.load import LoadedModel
 from ladechat.train.chunks import Text
-from ladechat.train.options import Refused
+from ladechat.train.options import TrainRefused
 from ladechat.train.text import TextFile, Writer, read_text, up_to, write_text
 
 MADE_BY: dict[str, Any] = {"base": "b", "seed": 0}
@@ -115,7 +115,7 @@ def test_a_full_disk_keeps_what_was_written(
 def test_text_of_another_model_or_seed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "text"
     TextFile(path, MADE_BY, VOCABULARY).add([Text([1, 2, 3], 1)])
-    with pytest.raises(Refused, match="another seed"):
+    with pytest.raises(TrainRefused, match="another seed"):
         TextFile(path, {**MADE_BY, "seed": 1}, VOCABULARY)
     assert TextFile(path, MADE_BY, VOCABULARY).texts == [Text([1, 2, 3], 1)]
 
@@ -127,11 +127,11 @@ def test_text_of_another_model_or_seed_is_refused(tmp_path: Path) -> None:
 def test_a_file_of_something_else_is_refused(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "text"
     path.write_bytes(line)
-    with pytest.raises(Refused):
+    with pytest.raises(TrainRefused):
         TextFile(path, MADE_BY, VOCABULARY)
     TextFile(tmp_path / "own", MADE_BY, VOCABULARY)
     (tmp_path / "own").open("ab").write(b'{"texts": [[0, ["a"]]]}\n')
-    with pytest.raises(Refused, match="damaged"):
+    with pytest.raises(TrainRefused, match="damaged"):
         TextFile(tmp_path / "own", MADE_BY, VOCABULARY)
 
 
@@ -146,7 +146,7 @@ def test_texts_that_nobody_wrote_are_damage(loaded: LoadedModel, tmp_path: Path,
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"texts": texts}) + "\n")
     for again in (lambda: TextFile(path, MADE_BY, VOCABULARY), lambda: read_text(path, loaded.tokenizer, 20)):
-        with pytest.raises(Refused, match=r"own\.jsonl is damaged"):
+        with pytest.raises(TrainRefused, match=r"own\.jsonl is damaged"):
             again()
 
 
@@ -154,14 +154,14 @@ def test_a_text_to_go_on_with_that_holds_ids_beyond_the_vocabulary_is_damaged(tm
     path = tmp_path / "own.jsonl"
     TextFile(path, MADE_BY, VOCABULARY).add([Text([1, VOCABULARY - 1], 1)])
     assert len(TextFile(path, MADE_BY, VOCABULARY).texts) == 1
-    with pytest.raises(Refused, match="damaged"):
+    with pytest.raises(TrainRefused, match="damaged"):
         TextFile(path, MADE_BY, VOCABULARY - 1)
 
 
 @pytest.mark.parametrize("name", ["pipe.txt", "pipe.text.jsonl"])
 def test_a_pipe_is_no_text_and_not_waited_for(loaded: LoadedModel, tmp_path: Path, name: str) -> None:
     os.mkfifo(path := tmp_path / name)
-    with pytest.raises(Refused, match="cannot be read: it is a named pipe"):
+    with pytest.raises(TrainRefused, match="cannot be read: it is a named pipe"):
         read_text(path, loaded.tokenizer, 20)
 
 
@@ -169,7 +169,7 @@ def test_a_model_that_says_nothing_is_not_asked_for_ever(
     loaded: LoadedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Writer, "batch", lambda *given: [])
-    with pytest.raises(Refused, match="give --text"):
+    with pytest.raises(TrainRefused, match="give --text"):
         write(tmp_path / "text", writer(loaded), 10)
 
 
@@ -188,9 +188,9 @@ def test_text_of_a_file(loaded: LoadedModel, tmp_path: Path) -> None:
 def test_a_file_without_text_is_refused(loaded: LoadedModel, tmp_path: Path, content: bytes, why: str) -> None:
     path = tmp_path / "own.txt"
     path.write_bytes(content)
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(TrainRefused, match=why):
         read_text(path, loaded.tokenizer, 20)
     other = tmp_path / "other.jsonl"
     other.write_text(json.dumps({}) + "\n" + json.dumps({"texts": [[0, [10**6]]]}) + "\n")
-    with pytest.raises(Refused, match="does not have"):
+    with pytest.raises(TrainRefused, match="does not have"):
         read_text(other, loaded.tokenizer, 20)

@@ -18,8 +18,8 @@ from ladechat.decoder.drafters.heads import RANKS
 from ladechat.train.estimate import Shape, operations
 from ladechat.train.held_out import Accuracy
 from ladechat.train.losses import guess_loss, weights
-from ladechat.train.options import Recipe, Refused
-from ladechat.train.trainer import Diverged, Interrupted, Training, rate_factor, train
+from ladechat.train.options import Recipe, TrainRefused
+from ladechat.train.trainer import Diverged, Training, TrainingInterrupted, rate_factor, train
 from tests.tiny import random_model
 from tests.train.tiny import recipe, training
 from tests.waiting import brings
@@ -65,7 +65,7 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(method: str, tmp_path: 
         part = training(of_method(method))
         if path.exists():
             part.resume(path)
-        with pytest.raises(Interrupted):
+        with pytest.raises(TrainingInterrupted):
             quietly(part, path, stop=lambda part=part, stop_at=stop_at: part.step >= stop_at)
     last = training(of_method(method))
     last.resume(path)
@@ -117,14 +117,14 @@ def test_checkpoints_of_something_else_are_refused(tmp_path: Path) -> None:
     one, path = training(), tmp_path / "c"
     one.advance()
     one.save(path)
-    with pytest.raises(Refused, match="another rate"):
+    with pytest.raises(TrainRefused, match="another rate"):
         training(recipe(rate=1e-4)).resume(path)
-    with pytest.raises(Refused, match="another layers"):
+    with pytest.raises(TrainRefused, match="another layers"):
         training(recipe(layers=(0, 1, 2))).resume(path)
     whole = path.read_bytes()
     for content in (whole[: len(whole) // 2], b"", b"\x80\x04]q\x00.", b"x" * 100):
         path.write_bytes(content)
-        with pytest.raises(Refused, match="begin anew"):
+        with pytest.raises(TrainRefused, match="begin anew"):
             training().resume(path)
 
 

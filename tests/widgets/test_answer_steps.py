@@ -13,7 +13,7 @@ from ladechat.screens.view import ConversationView
 from ladechat.widgets.answer_steps import AnswerSteps, KeptAnswers
 from ladechat.widgets.arrangement import Arrangement
 from ladechat.widgets.biography_panel import BiographyPanel
-from ladechat.widgets.message_line import Message
+from ladechat.widgets.message_line import ShownMessage
 from ladechat.widgets.panel import Panel
 from tests.fake_engine import POLICY_CHOICE
 from tests.widgets.sample_steps import answer, finished, plain_step, sharpening
@@ -68,7 +68,7 @@ class Two(App[None]):
     """A conversation in which one looks back, and one that came only so far."""
 
     palette: reactive[Palette] = reactive(Palette)
-    said: reactive[tuple[Message, ...]] = reactive(())
+    said: reactive[tuple[ShownMessage, ...]] = reactive(())
 
     def compose(self) -> ComposeResult:
         self.one, self.other = ConversationView(Label()), ConversationView(Label())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ladechat.protocol import Step
 from ladechat.widgets.biography_panel import BiographyPanel
-from ladechat.widgets.token_history import MODEL, Guess, Read, last_drafted, sentences, token_history
+from ladechat.widgets.token_history import MODEL, Read, WindowGuess, last_drafted, sentences, token_history
 from tests.widgets.hosting import Host, drawn, lines
 from tests.widgets.sample_steps import answer, candidate, lens_view, pool_view, sharpening, step, token_id, window_view
 
@@ -31,7 +31,7 @@ STEPS = [
 def test_the_window_guessed_it_changed_its_mind_and_was_right() -> None:
     history = token_history(STEPS, 3)
     assert history is not None
-    assert history.guesses == (Guess(1, 3, token_id("e"), "e"), Guess(2, 2, token_id("d"), "d"))
+    assert history.guesses == (WindowGuess(1, 3, token_id("e"), "e"), WindowGuess(2, 2, token_id("d"), "d"))
     assert (history.step, history.ahead, history.emitted, history.tested, history.saved) == (3, 1, 3, 2, 2)
     assert (history.origin, history.formed, history.read) == ("window", 2, None)
     assert sentences(history) == [

@@ -30,7 +30,7 @@ CHANCES = ((2, 0.5), (4, 0.6), (6, 0.8), (LONGEST_MATCH, 0.85))
 """(most, chance): how often a continuation is right after a match of up to `most` tokens (SmolLM2-135M, Spec-Bench)."""
 
 
-class _Piece(NamedTuple):
+class _TextPiece(NamedTuple):
     """A part of the current text within the stored tokens.
 
     Attributes:
@@ -41,7 +41,7 @@ class _Piece(NamedTuple):
     begins: int
     places: range
 
-    def up_to(self, token: int) -> "_Piece":
+    def up_to(self, token: int) -> "_TextPiece":
         """Return the part of it before the token with this index in the text."""
         return self._replace(places=self.places[: max(0, token - self.begins)])
 
@@ -69,7 +69,7 @@ class SuffixDrafter(Drafter):
         self._text: Sequence[int] = ()
         self._read = 0
         """How many tokens of the current text are stored."""
-        self._pieces: list[_Piece] = []
+        self._pieces: list[_TextPiece] = []
         """The pieces of the current text, in its order, the last one at the end of `_known`."""
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
@@ -94,7 +94,7 @@ class SuffixDrafter(Drafter):
         kept = (piece.up_to(self._read and self._read + LONGEST_MATCH) for piece in self._pieces)
         self._pieces = [piece for piece in kept if piece.places]
         self._known.append(BOUNDARY)
-        self._pieces.append(_Piece(self._read, range(len(self._known), len(self._known))))
+        self._pieces.append(_TextPiece(self._read, range(len(self._known), len(self._known))))
 
     def propose(self, room: Room) -> Proposal:
         self._learn()
@@ -156,7 +156,7 @@ class SuffixDrafter(Drafter):
             self._known += new
             self._read += len(new)
             begins, places = self._pieces[-1]
-            self._pieces[-1] = _Piece(begins, range(places.start, len(self._known)))
+            self._pieces[-1] = _TextPiece(begins, range(places.start, len(self._known)))
             if len(self._known) > self._capacity:
                 self._forget_half()
         self._pairs.read(self._known)
@@ -167,7 +167,7 @@ class SuffixDrafter(Drafter):
         gone = len(self._known) - len(kept) - 1
         self._known, self._pairs = [BOUNDARY, *kept], Places(2)
         left = (
-            _Piece(begins + max(0, gone + 1 - places.start), range(max(1, places.start - gone), places.stop - gone))
+            _TextPiece(begins + max(0, gone + 1 - places.start), range(max(1, places.start - gone), places.stop - gone))
             for begins, places in self._pieces
         )
         self._pieces = [piece for piece in left if piece.places]

@@ -56,7 +56,7 @@ class Said(Protocol):
     def token_ids(self) -> list[int] | None: ...
 
 
-class Turn(NamedTuple):
+class TemplateMessage(NamedTuple):
     """A message as passed to a template, with its marks guarded."""
 
     role: str
@@ -122,7 +122,9 @@ class ChatTemplate:
             TemplateError: the template refuses the conversation.
         """
         told = [
-            Turn(message.role, message.content if message.role == "assistant" else self.marks.guarded(message.content))
+            TemplateMessage(
+                message.role, message.content if message.role == "assistant" else self.marks.guarded(message.content)
+            )
             for message in messages
         ]
         text, folded = self._written(told)
@@ -131,13 +133,13 @@ class ChatTemplate:
             # Marks in an answer stay text too, unless the template searches for them, as for the end of thinking.
             guarded = list(told)
             for n in foreign:
-                guarded[n] = Turn("assistant", self.marks.guarded(told[n].text, {mark}))
+                guarded[n] = TemplateMessage("assistant", self.marks.guarded(told[n].text, {mark}))
             other, _ = self._written(guarded)
             if other.replace(GUARD, "") == text.replace(GUARD, ""):
                 told, text = guarded, other
         if any(self.marks.may_be_part(turn.text) for turn in told):
             # Where a template writes a message directly after a `<`, or after another message, both may form a mark.
-            apart = self._written([Turn(role, self.marks.guarded_ends(said)) for role, said in told])[0]
+            apart = self._written([TemplateMessage(role, self.marks.guarded_ends(said)) for role, said in told])[0]
             if apart.replace(GUARD, "") == text.replace(GUARD, "") and self._marks_in(apart) != self._marks_in(text):
                 text = apart
         beginning = self.marks.beginning if self.format.stop else []
@@ -152,9 +154,9 @@ class ChatTemplate:
         Raises:
             TemplateError: the template refuses the conversation.
         """
-        return self._written([Turn(message.role, message.content) for message in messages])[0]
+        return self._written([TemplateMessage(message.role, message.content) for message in messages])[0]
 
-    def finished(self, turns: Sequence[Turn]) -> str:
+    def finished(self, turns: Sequence[TemplateMessage]) -> str:
         """Return a conversation as text, up to the end of its last message.
 
         Raises:
@@ -166,7 +168,7 @@ class ChatTemplate:
         """Return whether an answer was generated with the same marks that its text has."""
         return self.marks.ids_in(answer.content) == self.marks.shown_among(answer.token_ids or [])
 
-    def _written(self, turns: Sequence[Turn]) -> tuple[str, bool]:
+    def _written(self, turns: Sequence[TemplateMessage]) -> tuple[str, bool]:
         """Return the conversation as text, and whether system messages had to be folded into questions."""
         if all(turn.role != "system" for turn in turns):
             return self._render(turns), False
@@ -178,17 +180,21 @@ class ChatTemplate:
             pass
         return self._render(_system_folded(turns)), True
 
-    def _leaves_out_system(self, turns: Sequence[Turn], text: str) -> bool:
+    def _leaves_out_system(self, turns: Sequence[TemplateMessage], text: str) -> bool:
         """Return whether the text does not depend on the system messages."""
         others = [turn._replace(text=f"{turn.text}?") if turn.role == "system" else turn for turn in turns]
         return text == self._render(others)
 
-    def _render(self, turns: Sequence[Turn], generation_prompt: bool = True) -> str:
+    def _render(self, turns: Sequence[TemplateMessage], generation_prompt: bool = True) -> str:
         roles = dict.fromkeys(turn.role for turn in turns)
         return self._render_as({role for role in roles if self._takes_parts(role)}, turns, generation_prompt)
 
     def _render_as(
-        self, parts: Collection[str], turns: Sequence[Turn], generation_prompt: bool = True, seconds: int | None = None
+        self,
+        parts: Collection[str],
+        turns: Sequence[TemplateMessage],
+        generation_prompt: bool = True,
+        seconds: int | None = None,
     ) -> str:
         """Return the conversation as text; the content of the roles in `parts` is passed as a list of parts."""
         messages = [
@@ -224,7 +230,7 @@ class ChatTemplate:
         """
         others = {"user"} if role != "user" and self._takes_parts("user") else set()
         parts = others | {role} if as_parts else others
-        question, said = Turn("user", TRIED[0]), [Turn(role, word) for word in TRIED]
+        question, said = TemplateMessage("user", TRIED[0]), [TemplateMessage(role, word) for word in TRIED]
         talks = {"user": [[one] for one in said], "system": [[one, question] for one in said]}
         try:
             one, other = (
@@ -239,15 +245,15 @@ class ChatTemplate:
         return one != other
 
 
-def _system_folded(turns: Iterable[Turn]) -> list[Turn]:
+def _system_folded(turns: Iterable[TemplateMessage]) -> list[TemplateMessage]:
     """Return the turns with each system message put before the question that follows it."""
-    folded: list[Turn] = []
+    folded: list[TemplateMessage] = []
     waiting: list[str] = []
     for turn in turns:
         if turn.role == "system":
             waiting.append(turn.text)
         elif turn.role == "user":
-            folded.append(Turn("user", "\n\n".join([*waiting, turn.text])))
+            folded.append(TemplateMessage("user", "\n\n".join([*waiting, turn.text])))
             waiting.clear()
         else:
             folded.append(turn)

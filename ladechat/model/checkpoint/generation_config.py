@@ -43,7 +43,7 @@ RULES: Mapping[str, Callable[[Any], bool]] = {
 
 
 @dataclass(frozen=True)
-class SamplingDefaults:
+class GenerationDefaults:
     """A checkpoint's own sampling settings; None for those it does not give. For display only: requests decide."""
 
     do_sample: bool
@@ -65,13 +65,13 @@ class GenerationFile:
     left_out: tuple[str, ...] = ()
 
     @property
-    def sampling(self) -> SamplingDefaults | None:
+    def sampling(self) -> GenerationDefaults | None:
         """Its sampling settings; None where it gives none."""
         values = self.values or {}
         if not values.keys() & {"do_sample", "temperature", "top_p", "top_k"}:
             return None
         temperature, top_p = values.get("temperature"), values.get("top_p")
-        return SamplingDefaults(
+        return GenerationDefaults(
             do_sample=values.get("do_sample") is True,
             temperature=None if temperature is None else float(temperature),
             top_p=None if top_p is None else float(top_p),

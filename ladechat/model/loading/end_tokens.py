@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from ladechat.model.checkpoint.chat_template import ChatTemplate, Turn
+from ladechat.model.checkpoint.chat_template import ChatTemplate, TemplateMessage
 from ladechat.model.checkpoint.marks import is_role_mark
 
 KNOWN_ENDS = (
@@ -18,7 +18,7 @@ KNOWN_ENDS = (
 END_OF_A_PART, WHOLE_TURNS = "<|end|>", {"<|return|>", "<|call|>"}
 """Where a format has one of `WHOLE_TURNS`, `END_OF_A_PART` ends only a part of an answer, such as its thinking."""
 
-QUESTION, ANSWER = Turn("user", "Hello"), Turn("assistant", "ladechat")
+QUESTION, ANSWER = TemplateMessage("user", "Hello"), TemplateMessage("assistant", "ladechat")
 TALKS = ([QUESTION, ANSWER], [QUESTION, ANSWER, QUESTION])
 
 

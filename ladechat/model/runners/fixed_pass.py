@@ -18,7 +18,7 @@ from ladechat.model.runners.cache_argument import cache_argument
 from ladechat.model.runners.slots import Slots
 
 
-class Given(NamedTuple):
+class PassInputs(NamedTuple):
     """The inputs of a pass of T slots after L cached tokens, on the model's device.
 
     Attributes:
@@ -44,7 +44,7 @@ class Pass(Protocol):
 
     whole_cache: ClassVar[bool]
 
-    def __call__(self, given: Given, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
+    def __call__(self, given: PassInputs, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
         """Return the (T, vocabulary) logits and, where available, the (T, d) final hidden states, the head's input.
 
         Keys and values of the slots are written to `rows` after the cached ones.
@@ -74,12 +74,12 @@ class Inputs:
         self._bytes = self._staged.numpy()
         self._fetched = torch.cuda.Event() if on_gpu else None
 
-    def of(self, slots: int) -> Given:
+    def of(self, slots: int) -> PassInputs:
         """Return the buffers as inputs of a pass of `slots` slots."""
         end = 8 * (1 + 2 * slots)
         cached, tokens, positions = torch.split(self._on_device[:end].view(torch.int64), [1, slots, slots])
         sees = self._on_device[end : end + slots * slots].view(torch.bool)
-        return Given(cached, tokens[None], positions[None], sees.view(slots, slots))
+        return PassInputs(cached, tokens[None], positions[None], sees.view(slots, slots))
 
     def fill(self, slots: Slots, cached: int) -> None:
         """Write the slots of a pass after `cached` cached tokens. Asynchronous on a GPU."""
@@ -101,12 +101,12 @@ class Inputs:
             self._fetched.record()
 
 
-def places_of(given: Given) -> Tensor:
+def places_of(given: PassInputs) -> Tensor:
     """Return the (T,) int64 places of the slots' keys and values, after the cached ones."""
     return given.cached + torch.arange(given.sees.shape[0], device=given.sees.device)
 
 
-def seen_places(given: Given, context: int, window: int | None) -> Tensor:
+def seen_places(given: PassInputs, context: int, window: int | None) -> Tensor:
     """Return (T, context) bool: the places that each slot sees; with a `window`, those less than `window` positions
     back.
     """
@@ -142,7 +142,7 @@ class FixedPass:
         self._cache_argument = cache_argument(model.forward)
         self._windows = dict(windows) if any(windows.values()) else {"": None}
 
-    def __call__(self, given: Given, rows: Sequence[Tensor]) -> tuple[Tensor, None]:
+    def __call__(self, given: PassInputs, rows: Sequence[Tensor]) -> tuple[Tensor, None]:
         """See `Pass`; without hidden states."""
         places = places_of(given)
         layers: list[Any] = [_PlacedLayer(*pair, places) for pair in zip(rows[::2], rows[1::2], strict=True)]

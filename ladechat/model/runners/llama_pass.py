@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 
 from ladechat.model.runners import cuda_kernels
 from ladechat.model.runners.cuda_kernels import PLACES, add_and_norm, attend, rotate_and_store, silu_times
-from ladechat.model.runners.fixed_pass import Given
+from ladechat.model.runners.fixed_pass import PassInputs
 
 PROGRAMS_A_CORE = 2
 """Attention programs per multiprocessor, which set the number of parts into which the cache is split."""
@@ -81,7 +81,7 @@ class LlamaPass:
         self._cores: int = torch.cuda.get_device_properties(model.device).multi_processor_count if on_card else 1
 
     @torch.inference_mode()
-    def __call__(self, given: Given, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    def __call__(self, given: PassInputs, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """See `Pass`."""
         hidden = embedding(given.tokens[0], self._embedding)
         more, normed = None, torch.empty_like(hidden)
@@ -99,7 +99,7 @@ class LlamaPass:
         """See `Pass`."""
         return cuda_kernels.best(logits)
 
-    def _attended(self, given: Given, layer: _Layer, normed: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    def _attended(self, given: PassInputs, layer: _Layer, normed: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """Return the (T, heads · head_dim) attention output for normed (T, d) hidden states."""
         query = normed.new_empty((len(normed), self._heads, self._width))
         attended = normed.new_empty((len(normed), self._heads * self._width))

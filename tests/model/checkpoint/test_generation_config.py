@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.model.checkpoint.generation_config import SamplingDefaults, read_generation_config
+from ladechat.model.checkpoint.generation_config import GenerationDefaults, read_generation_config
 
 
 @pytest.mark.parametrize(
@@ -13,10 +13,10 @@ from ladechat.model.checkpoint.generation_config import SamplingDefaults, read_g
     [
         (
             '{"do_sample": true, "temperature": 0.6, "top_p": 0.9, "eos_token_id": 2}',
-            SamplingDefaults(do_sample=True, temperature=0.6, top_p=0.9, top_k=None),
+            GenerationDefaults(do_sample=True, temperature=0.6, top_p=0.9, top_k=None),
         ),
-        ('{"do_sample": false, "top_k": 20}', SamplingDefaults(False, None, None, 20)),
-        ('{"temperature": 1}', SamplingDefaults(False, 1.0, None, None)),
+        ('{"do_sample": false, "top_k": 20}', GenerationDefaults(False, None, None, 20)),
+        ('{"temperature": 1}', GenerationDefaults(False, 1.0, None, None)),
         (
             '{"do_sample": "yes", "temperature": "hot", "top_p": NaN, "top_k": true}',
             None,
@@ -26,7 +26,7 @@ from ladechat.model.checkpoint.generation_config import SamplingDefaults, read_g
         ("{", None),
     ],
 )
-def test_what_the_file_says_is_what_is_shown(tmp_path: Path, text: str, found: SamplingDefaults | None) -> None:
+def test_what_the_file_says_is_what_is_shown(tmp_path: Path, text: str, found: GenerationDefaults | None) -> None:
     (tmp_path / "generation_config.json").write_text(text)
     assert read_generation_config(tmp_path).sampling == found
 
