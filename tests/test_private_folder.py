@@ -3,6 +3,7 @@
 import getpass
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from ladechat.bench import command as bench
 from ladechat.engine import server
+from ladechat.engine_options import EngineOptions
 from ladechat.private_folder import (
     TORCH_CACHES,
     NotPrivate,
@@ -198,6 +200,10 @@ def test_a_program_has_pointed_the_caches_to_private_folders_before_it_imports_t
             assert Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]) == private_path("inductor").resolve()
             raise Reached
 
-    load: Any = bench.load_model if program == "bench" else server._load
+    report: Any = SimpleNamespace(begin=reach, bytes_done=None)
+    load: dict[str, Callable[[], object]] = {
+        "engine": lambda: server._load(EngineOptions(device="cpu", dtype="float32"), report),
+        "bench": lambda: bench.load_model("demo", "cpu", "float32", report),
+    }
     with pytest.raises(Reached):
-        load("demo", "cpu", "float32", SimpleNamespace(begin=reach, bytes_done=None))
+        load[program]()

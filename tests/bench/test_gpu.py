@@ -77,6 +77,13 @@ def test_all_parts_of_the_script_for_a_card_run_on_a_cpu(tmp_path: Path) -> None
         [script, "check", tmp_path], env={**os.environ, "PYTHON": sys.executable}, capture_output=True, text=True
     )
     assert told.returncode == 0, told.stdout + told.stderr
-    assert re.findall(r"^== (\w+): done", told.stdout, re.MULTILINE) == ["large", "exact", "auto", "small", "ask", "int8"]
+    assert re.findall(r"^== (\w+): done", told.stdout, re.MULTILINE) == [
+        "large",
+        "exact",
+        "auto",
+        "small",
+        "ask",
+        "int8",
+    ]
     methods = json.loads((tmp_path / "exact.json").read_text())["methods"]
     assert all(one["overall"]["exact"] for one in methods.values())
