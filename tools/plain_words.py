@@ -4,6 +4,7 @@ Docstrings and comments say saved, accepted or cached for "kept", requested for 
 see and names are not looked at.
 """
 
+import argparse
 import io
 import re
 import sys
@@ -34,6 +35,7 @@ def prose(source: str) -> Iterator[tuple[int, str]]:
 
 def main() -> int:
     """Print each private word with its place. Return 1 if there is one."""
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     found = 0
     for path in sorted(ROOT.rglob("*.py")):
         for line, text in prose(path.read_text(encoding="utf-8")):
