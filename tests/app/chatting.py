@@ -24,7 +24,7 @@ from ladechat.protocol import Configure, Settings
 from ladechat.screens.chat import ChatScreen
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.widgets.prompt import Prompt
-from tests.growth import descriptors, private_bytes
+from tests.growth import bytes_in_use, descriptors, private_bytes
 from tests.soaking import QUESTIONS, is_warm
 from tests.waiting import until
 
@@ -37,11 +37,11 @@ class Seen(msgspec.Struct):
     """What the app's process takes after a turn."""
 
     seconds: float
-    memory: int
+    in_use: int
+    private: int
     descriptors: int
     tasks: int
     timers: int
-    blocks: int
 
 
 def seen(began: float) -> Seen:
@@ -49,11 +49,11 @@ def seen(began: float) -> Seen:
     scheduled = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
     return Seen(
         seconds=time.monotonic() - began,
-        memory=private_bytes(),
+        in_use=bytes_in_use(),
+        private=private_bytes(),
         descriptors=descriptors(),
         tasks=len(asyncio.all_tasks()),
         timers=sum(not one.cancelled() for one in scheduled),
-        blocks=sys.getallocatedblocks(),
     )
 
 
