@@ -19,7 +19,6 @@ from textual.events import DescendantFocus
 from textual.screen import Screen
 from textual.widgets import Input, LoadingIndicator, TextArea
 
-from ladechat.clipboard import keep
 from ladechat.engine_options import EngineOptions
 from ladechat.garbage import collect_what_is_new, free_what_was_closed
 from ladechat.keys import APP_KEY_GROUPS
@@ -28,6 +27,7 @@ from ladechat.preferences import SettingsFile
 from ladechat.protocol import Settings
 from ladechat.screens.app_with_look import AppWithLook
 from ladechat.screens.chat import ChatScreen
+from ladechat.screens.clipboard import keep
 from ladechat.screens.command_search import CommandSearch
 from ladechat.screens.explain import TOO_FAST, ExplainScreen
 from ladechat.screens.help import HelpScreen

@@ -10,8 +10,8 @@ from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 
-from ladechat.screen_driver import ScreenDriver
 from ladechat.screens.app_messages import AppWithMessages
+from ladechat.screens.driver import ScreenDriver
 from ladechat.session.signals import leave_on_signals
 from ladechat.widgets.measuring import measure_alike
 from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS

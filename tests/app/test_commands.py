@@ -6,12 +6,12 @@ import pytest
 from textual.widgets import Label, OptionList
 
 from ladechat.app import LadechatApp
-from ladechat.clipboard import keep
 from ladechat.commands import COMMANDS, SlashCommand, find, matching
 from ladechat.palette import Look
 from ladechat.preferences import DRAWING, SETTINGS, SettingsFile
 from ladechat.protocol import Configure, Settings
 from ladechat.screens.chat import ChatScreen
+from ladechat.screens.clipboard import keep
 from ladechat.screens.models import ModelsScreen
 from ladechat.screens.settings import SettingsScreen
 from ladechat.screens.system_prompt import SystemPromptScreen

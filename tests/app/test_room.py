@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from textual.widget import Widget
 
-from ladechat.clipboard import keep
 from ladechat.palette import Look
+from ladechat.screens.clipboard import keep
 from ladechat.screens.help import HelpScreen
 from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.message_line import MessageLine
