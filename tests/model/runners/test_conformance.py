@@ -1,0 +1,143 @@
+"""What every runner has to do: a new one is added to `RUNNERS`. The model itself, without a cache, is the judge."""
+
+import random
+from collections.abc import Callable, Generator
+from typing import Any, NoReturn, cast
+
+import pytest
+import torch
+from transformers import PreTrainedModel
+
+from ladechat.decoder.hidden import Want
+from ladechat.decoder.runner import Runner
+from ladechat.decoder.verify_mask import SlotTree
+from ladechat.model.loading.self_check import choose_runner
+from ladechat.model.parallel.rank0 import Rank0Runner
+from ladechat.model.runners.graphs import GraphPasses, unrecorded
+from ladechat.model.runners.recording import graph_passes
+from tests.model.runners.trees import TOLERANCE, random_tree
+from tests.tiny import VOCABULARY, layered_runner_for, random_model, runner_for
+from tools.tiny_models import tiny_model
+
+CONTEXT = 96
+
+
+def with_graphs(model: PreTrainedModel) -> Runner:
+    runner = runner_for(model, context_length=CONTEXT)
+    runner.graphs = cast(GraphPasses, graph_passes(runner, model, unrecorded, kernels=False))
+    runner.graphs.record_all()
+    return runner
+
+
+class NoWorkers:
+    """In place of the processes that share a model."""
+
+    def send(self, order: object) -> None:
+        pass
+
+    def on_error(self, error: Exception) -> NoReturn:
+        raise error
+
+
+MakeRunner = Callable[[PreTrainedModel], Runner]
+RUNNERS: dict[str, tuple[Callable[[], PreTrainedModel], MakeRunner]] = {
+    "tree": (random_model, lambda model: runner_for(model, context_length=CONTEXT, chunk=7)),
+    "layer by layer": (random_model, lambda model: layered_runner_for(model, context_length=CONTEXT)),
+    "recorded": (random_model, with_graphs),
+    "rank 0": (
+        random_model,
+        lambda model: Rank0Runner(runner_for(model, context_length=CONTEXT), cast(Any, NoWorkers())),
+    ),
+    "single token": (lambda: tiny_model("mamba"), lambda model: choose_runner(model, CONTEXT)),
+}
+
+
+@pytest.fixture(params=RUNNERS)
+def pair(request: pytest.FixtureRequest) -> tuple[PreTrainedModel, Runner]:
+    """A model, and a runner of it."""
+    make_model, make_runner = RUNNERS[request.param]
+    model = make_model()
+    return model, make_runner(model)
+
+
+def logits_after(model: PreTrainedModel, text: list[int]) -> torch.Tensor:
+    with torch.inference_mode():
+        logits: torch.Tensor = model(torch.tensor([text])).logits[0, -1]
+    return logits
+
+
+def check(model: PreTrainedModel, text: list[int], tree: SlotTree, logits: torch.Tensor, runner: Runner) -> None:
+    """Each slot has the logits of the text that it sees, and the argmax is theirs."""
+    found, logprobs = runner.argmax(logits)
+    assert len(found) == len(logits) == len(tree)
+    for slot in range(len(tree)):
+        seen = [tree.tokens[other] for other in tree.mask[slot].nonzero()[0]]
+        expected = logits_after(model, [*text, *seen])
+        torch.testing.assert_close(logits[slot], expected, atol=TOLERANCE, rtol=TOLERANCE)
+        assert found[slot] == int(logits[slot].argmax())
+        if logprobs is not None:
+            assert logprobs[slot] == pytest.approx(float(expected.log_softmax(-1).max()), abs=1e-3)
+
+
+def path_of(tree: SlotTree, slot: int) -> list[int]:
+    """From slot 0 to this one."""
+    path = [slot]
+    while path[0]:
+        path.insert(0, tree.parents[path[0]])
+    return path
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_passes_commits_and_prompts_in_any_order(pair: tuple[PreTrainedModel, Runner], seed: int) -> None:
+    """Prompts that share a beginning or not; passes over any tree; any path of it is committed, or nothing."""
+    (model, runner), dice = pair, random.Random(seed)
+    text: list[int] = []
+    for _ in range(6):
+        kept = text[: dice.randint(0, len(text))]
+        text = [*kept, *(dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 20)))]
+        for cached in runner.prefill(text):
+            assert 0 <= cached <= len(text) - 1
+        assert list(runner.tokens) == text[:-1]
+        for _ in range(dice.randint(0, 3)):
+            tree = random_tree(dice, VOCABULARY) if runner.capabilities.tree_attention else SlotTree(0)
+            tree.truncate(min(len(tree), runner.max_positions, 8))
+            tree.tokens[0] = text[-1]
+            logits = runner.forward(tree)
+            check(model, text[:-1], tree, logits, runner)
+            path = path_of(tree, dice.randrange(len(tree))) if dice.random() < 0.8 else []
+            runner.commit(path)
+            text = [*text[:-1], *(tree.tokens[slot] for slot in path), dice.randrange(VOCABULARY)] if path else text
+            assert list(runner.tokens) == text[:-1]
+        text = text[: CONTEXT // 2]
+
+
+def test_a_prompt_that_is_stopped_on_the_way_is_gone_on_with(pair: tuple[PreTrainedModel, Runner]) -> None:
+    model, runner = pair
+    text = [random.Random(7).randrange(VOCABULARY) for _ in range(30)]
+    reading = runner.prefill(text)
+    first = next(reading)
+    cast(Generator[int, None, None], reading).close()
+    assert list(runner.tokens) == text[:first]
+    for _ in runner.prefill(text):
+        pass
+    assert list(runner.prefill(text)) == []
+    tree = SlotTree(text[-1])
+    check(model, text[:-1], tree, runner.forward(tree), runner)
+    runner.commit([])
+
+
+def test_what_it_cannot_do_is_said_in_a_sentence_and_refused_by_it(pair: tuple[PreTrainedModel, Runner]) -> None:
+    runner = pair[1]
+    said = runner.capabilities
+    for _ in runner.prefill([3, 4, 5]):
+        pass
+    assert all(why is None or why.endswith(".") for why in (said.single_token, said.logits_only))
+    assert 1 <= runner.max_positions <= runner.context_length - 2
+    if said.logits_only is None:
+        logits, hidden = runner.forward_hidden(SlotTree(5), Want())
+        with torch.inference_mode():
+            torch.testing.assert_close(hidden.read(hidden.states), logits, atol=TOLERANCE, rtol=TOLERANCE)
+        runner.commit([])
+    else:
+        with pytest.raises(ValueError, match=r"\.$"):
+            runner.forward_hidden(SlotTree(5), Want())
