@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from ladechat.decoder.common_prefix import common_prefix
+
 Verdict = Literal["accepted", "rejected", "untested"]
 MODEL = "model"
 """The origin of a token that was not drafted."""
@@ -92,16 +94,6 @@ class PoolSnapshot(NamedTuple):
             PoolOffer(tail, source, count > 0, common_prefix(tail[:count], self.emitted))
             for (tail, source, _), count in zip(self.offered, tried, strict=True)
         )
-
-
-def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return the number of leading tokens that two texts have in common."""
-    count = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return count
 
 
 class Step(NamedTuple):

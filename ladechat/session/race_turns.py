@@ -64,7 +64,7 @@ class RaceTurns:
             self._lender.send_for_race(command)
 
     def dump_stacks(self) -> None:
-        """Do nothing: the session asks its engine for stacks."""
+        """Do nothing: the engine belongs to the chat's session, which has it log the stacks of its threads."""
 
     async def events(self) -> AsyncIterator[Event]:
         """Yield the events that concern a race, until the race or the engine ends."""

@@ -21,8 +21,8 @@ MAX_DRAFTS = 63
 """The most drafted tokens in a pass: with the last token, 64 slots."""
 LEAST_CHANCE = 0.001
 """A less likely draft is not worth a slot on any device."""
-UNPAID_STEPS, LONGEST_PAUSE = 8, 32
-"""After so many steps in which drafting was not expected to pay, it pauses: for 1 step, then for 2, 4 …"""
+UNPAID_STEPS, LONGEST_PAUSE = 8, 31
+"""After so many steps in which drafting was not expected to pay, it pauses: for 1 step, then for 3, 7 …"""
 OVERHEAD_MEMORY = 50
 """The time that steps take outside their pass is a mean over about so many steps."""
 

@@ -2,7 +2,7 @@
 
 
 class Backoff:
-    """Pauses after some failures in a row, then tries again; each further pause is twice as long as the last.
+    """Pauses after some failures in a row, then tries again; each pause is one step more than twice the one before.
 
     Args:
         trials: failures before the first pause.
@@ -33,7 +33,7 @@ class Backoff:
         """Record a failure. If it begins a pause, `trials` failures after that pause begin the next one."""
         self._left -= 1
         if not self._left:
-            self._pause, self._next = self._next, min(2 * self._next, self._longest)
+            self._pause, self._next = self._next, min(2 * self._next + 1, self._longest)
             self._left = trials
 
     def wait(self) -> None:

@@ -306,7 +306,7 @@ def test_where_nothing_pays_drafting_pauses_for_longer_and_longer_up_to_a_longes
     assert seen[0] == 1
     longest = max(seen)
     for before, after in pairwise(seen):
-        assert after == min(2 * before, longest)
+        assert after == min(2 * before + 1, longest)
     assert seen[-1] == seen[-2] == longest
     assert sum(drafting[-500:]) < 0.1 * 500
 
@@ -332,7 +332,7 @@ def test_after_drafts_have_paid_pauses_begin_short_again() -> None:
         step(policy, worthless())
     for _ in range(100):
         step(policy, [chain([THE, CAT], 0.9, kind="paying")], [THE, CAT])
-    assert pauses([step(policy, worthless())[0] for _ in range(300)])[:2] == [1, 2]
+    assert pauses([step(policy, worthless())[0] for _ in range(300)])[:2] == [1, 3]
 
 
 @pytest.mark.parametrize("text", [[THE, CAT], [NEVER]])

@@ -1,6 +1,6 @@
 """What hidden states are worth: rows where they save more than they cost, else a short trial now and then."""
 
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 import pytest
@@ -45,7 +45,9 @@ def test_what_does_not_pay_is_tried_again_after_longer_and_longer_pauses() -> No
     runs = [(carrying, len(list(times))) for carrying, times in groupby(asked)]
     trials, pauses = runs[0:-1:2], runs[1:-1:2]
     assert {length for _, length in trials} == {TRIAL}
-    assert [length for _, length in pauses] == [min(FIRST_PAUSE * 2**n, LONGEST_PAUSE) for n in range(len(pauses))]
+    lengths = [length for _, length in pauses]
+    assert lengths[0] == FIRST_PAUSE and lengths[-1] == LONGEST_PAUSE
+    assert all(after == min(2 * before + 1, LONGEST_PAUSE) for before, after in pairwise(lengths))
     assert sum(asked) < 0.02 * len(asked)
 
 
