@@ -28,9 +28,9 @@ from ladechat.bench.machine import describe
 from ladechat.garbage import collect_what_is_new
 from ladechat.protocol import Exchange
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.widgets.block import Kind
 from ladechat.widgets.flow import UNKNOWN, Ink
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.transcript.block import Kind
+from ladechat.widgets.transcript.transcript import Transcript
 
 LAST = "the-last-answer"
 WORDS = ("pool", "window", "guess", "token", "draft", "pass", "model", "n-gram", "cache", "what", "you", "see")

@@ -26,7 +26,7 @@ from benchmarks.first_frame import first_frame_seconds
 from ladechat.app import LadechatApp
 from ladechat.bench.machine import describe
 from ladechat.protocol import Asked, Closed, Event, Header, Ready, Step, TurnFinished, TurnStarted, decode_event, encode
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.replay import Recording
 
 QUESTION = "What is the n-gram pool?"

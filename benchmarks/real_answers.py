@@ -32,13 +32,13 @@ class Answers:
         elif json.loads(lines[0]) != json.loads(json.dumps(about)):
             raise ValueError(f"{path} has the answers of another run; delete it, or give another --out.")
         for line in lines[1:]:
-            kept = json.loads(line)
-            answers = {name: {**one, "tokens": tuple(one["tokens"])} for name, one in kept["answers"].items()}
-            self.rows[kept["round"], kept["question"]] = {name: TimedAnswer(**one) for name, one in answers.items()}
+            saved = json.loads(line)
+            answers = {name: {**one, "tokens": tuple(one["tokens"])} for name, one in saved["answers"].items()}
+            self.rows[saved["round"], saved["question"]] = {name: TimedAnswer(**one) for name, one in answers.items()}
 
     def add(self, number: int, question: int, row: Row) -> None:
         """Keep what all methods have answered to a question."""
         self.rows[number, question] = row
-        kept = {"round": number, "question": question, "answers": {name: asdict(one) for name, one in row.items()}}
+        saved = {"round": number, "question": question, "answers": {name: asdict(one) for name, one in row.items()}}
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(kept) + "\n")
+            file.write(json.dumps(saved) + "\n")

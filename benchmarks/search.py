@@ -25,8 +25,8 @@ from ladechat import app
 from ladechat.bench.machine import describe
 from ladechat.garbage import collect_what_is_new
 from ladechat.protocol import Exchange
-from ladechat.screens.app_messages import AppWithMessages
-from ladechat.screens.conversations import ConversationsScreen
+from ladechat.screens.lists.conversations import ConversationsScreen
+from ladechat.screens.terminal.app_messages import AppWithMessages
 from ladechat.session.conversation_store import ConversationStore
 
 PHRASES = ("token draft pass", "the n-gram pool", "question 7", "nowhere to be found", "e")

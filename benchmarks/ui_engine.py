@@ -17,7 +17,7 @@ from ladechat.app import LadechatApp
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.garbage import collect_what_is_new
 from ladechat.protocol import Event, Generate, Header, Ready, Settings, Step, Stop, TurnFinished, TurnStarted
-from ladechat.screens.chat import ChatScreen
+from ladechat.screens.chat.screen import ChatScreen
 from ladechat.session.conversation import Conversation
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.live import LiveEngine

@@ -22,10 +22,10 @@ SECONDS_TO_SETTLE = 60
 SECONDS_TO_LEAVE = 15
 QUIT = b"\x11"
 ESCAPES = re.compile(rb"\x1b(?:\[[0-9;:?<=>$]*[A-Za-z]|[PX^_\]][^\x07\x1b]*(?:\x07|\x1b\\)|.)")
-WHICH_UPDATES, TOLD_UPDATES = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
+WHICH_UPDATES, UPDATES_REPORTED = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
 """The question whether a terminal shows an update whole (synchronized output), and our answer: yes, as most do."""
 END_OF_UPDATE = b"\x1b[?2026l"
-KEPT_BYTES = 1 << 15
+MOST_BYTES = 1 << 15
 LEAST_FRAME_BYTES = 500
 """A smaller update is that of a blinking cursor, of a key in the prompt, or of a clock."""
 
@@ -78,7 +78,7 @@ class Terminal:
             part = self._read(began + seconds - time.perf_counter())
             if not part:
                 raise TimeoutError(f"not shown after {seconds:.0f} s; the last output: {written[-300:]!r}")
-            written = written[-KEPT_BYTES:] + part
+            written = written[-MOST_BYTES:] + part
         return time.perf_counter() - began
 
     def wait_for(self, shown: str) -> float:
@@ -129,7 +129,7 @@ class Terminal:
         except OSError:  # it has closed the terminal
             return b""
         if WHICH_UPDATES in part:
-            self.type(TOLD_UPDATES)
+            self.type(UPDATES_REPORTED)
         return part
 
 

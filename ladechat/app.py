@@ -25,16 +25,16 @@ from ladechat.keys import APP_KEY_GROUPS
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import Settings
-from ladechat.screens.app_with_look import AppWithLook
-from ladechat.screens.chat import ChatScreen
-from ladechat.screens.clipboard import keep
-from ladechat.screens.command_search import CommandSearch
-from ladechat.screens.explain import TOO_FAST, ExplainScreen
-from ladechat.screens.help import HelpScreen
-from ladechat.screens.learn import LearnScreen
-from ladechat.screens.learn_from_chat import lesson_session
+from ladechat.screens.chat.learn_from_chat import lesson_session
+from ladechat.screens.chat.screen import ChatScreen
+from ladechat.screens.help.command_search import CommandSearch
+from ladechat.screens.help.explain import TOO_FAST, ExplainScreen
+from ladechat.screens.help.help import HelpScreen
+from ladechat.screens.learn.screen import LearnScreen
 from ladechat.screens.race import RaceScreen
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.replay.screen import ReplayScreen
+from ladechat.screens.terminal.app_with_look import AppWithLook
+from ladechat.screens.terminal.clipboard import keep
 from ladechat.screens.view import ConversationView, welcome
 from ladechat.session.comparing import Comparison
 from ladechat.session.conversation import Conversation

@@ -35,14 +35,14 @@ def _luminance(colour: Color) -> float:
 
 
 @lru_cache(maxsize=256)
-def readable(colour: Color, *behind: Color) -> Color:
+def readable(colour: Color, *backgrounds: Color) -> Color:
     """Return a colour that is readable on all of these: the given one, moved to black or white as far as needed.
 
     That always succeeds on a single background, and on several if they are similar.
     """
 
     def least(one: Color) -> float:
-        return min(contrast(one, each) for each in behind)
+        return min(contrast(one, each) for each in backgrounds)
 
     end = max((BLACK, WHITE), key=least)
     steps = (colour.blend(end, step / STEPS, alpha=1.0) for step in range(STEPS + 1))
@@ -61,8 +61,8 @@ def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
     known["text-muted"] = foreground.blend(background, MUTED_SHARE, alpha=1.0)
     known.setdefault("block-cursor-foreground", foreground)
     moved = {
-        name: readable(known[name], *(known[one] for one in behind if one in known)).hex
-        for name, behind in {**TEXT, "text-muted": SURFACES}.items()
+        name: readable(known[name], *(known[one] for one in backgrounds if one in known)).hex
+        for name, backgrounds in {**TEXT, "text-muted": SURFACES}.items()
         if name in known
     }
     return {**variables, **moved}

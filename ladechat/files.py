@@ -147,10 +147,10 @@ def replace_file(path: Path, content: bytes, mode: int = 0o644, *, make_folder: 
     Raises:
         OSError: it cannot be written; the old file is unchanged.
     """
-    path = _behind_links(path)
+    path = _link_target(path)
     if make_folder:
         path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, partial = _begin_beside(path)
+    descriptor, partial = _begin_partial(path)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
@@ -170,15 +170,15 @@ def check_replaceable(path: Path) -> None:
     Raises:
         OSError: it could not, or the path is not a regular file.
     """
-    path = _behind_links(path)
+    path = _link_target(path)
     with contextlib.suppress(FileNotFoundError):
         _check_is_a_file(path.stat())
-    descriptor, partial = _begin_beside(path)
+    descriptor, partial = _begin_partial(path)
     os.close(descriptor)
     Path(partial).unlink()
 
 
-def _behind_links(path: Path) -> Path:
+def _link_target(path: Path) -> Path:
     """Return the target of a link, even if it does not exist; else the path itself.
 
     Raises:
@@ -190,5 +190,5 @@ def _behind_links(path: Path) -> Path:
     return target
 
 
-def _begin_beside(path: Path) -> tuple[int, str]:
+def _begin_partial(path: Path) -> tuple[int, str]:
     return tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)

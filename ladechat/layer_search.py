@@ -48,8 +48,8 @@ def improved(runner: Runner, model: LayerSkippingModel, prompt: Sequence[int], f
         file: the file in which the set is saved for later sessions.
         over: see `search`; also called between two decoding steps.
     """
-    kept = read_skipped(file, model.layers)
-    start = default_skipped(model.layers) if kept is None else kept
+    saved = read_skipped(file, model.layers)
+    start = default_skipped(model.layers) if saved is None else saved
     rate = measured_rate(runner, model, prompt, over)
     rate(start)  # the first passes are slower than all others
     found = search(rate, model.layers, over, start)

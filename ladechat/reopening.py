@@ -20,26 +20,26 @@ def latest(store: ConversationStore | None) -> SavedConversation:
     """
     if store is None:
         fail("--continue goes on with a conversation, and --no-save keeps none; give one of them.")
-    kept = store.conversations()
+    saved = store.conversations()
     if store.unread:
         fail(f"It is not known which conversation is the latest: {store.unread}")
-    if not kept:
+    if not saved:
         fail("There is no conversation to go on with; start without --continue.")
-    return kept[0]
+    return saved[0]
 
 
 def as_answered(
-    kept: SavedConversation, options: EngineOptions, context: typer.Context, preferences: Preferences
+    saved: SavedConversation, options: EngineOptions, context: typer.Context, preferences: Preferences
 ) -> EngineOptions:
     """Return the options with the model of the conversation's last answer, unless the command line names another.
 
     If no decoder was chosen either, the model's default decoder is used.
     """
-    if is_given("model", context) or kept.model in ("", options.model):
+    if is_given("model", context) or saved.model in ("", options.model):
         return options
     chosen = preferences.decoder is not None or any(is_given(name, context) for name in (*CHOICE, *PARAMETERS))
-    decoder = options.settings.decoder if chosen else catalog.first_decoder(kept.model).name
-    return replace(options, model=kept.model, settings=msgspec.structs.replace(options.settings, decoder=decoder))
+    decoder = options.settings.decoder if chosen else catalog.first_decoder(saved.model).name
+    return replace(options, model=saved.model, settings=msgspec.structs.replace(options.settings, decoder=decoder))
 
 
 def is_given(name: str, context: typer.Context) -> bool:

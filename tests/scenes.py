@@ -14,18 +14,18 @@ from ladechat.app import LadechatApp
 from ladechat.lessons.lesson import Phase
 from ladechat.lessons.progress import Progress
 from ladechat.protocol import Message
-from ladechat.screens.learn import LearnScreen
+from ladechat.screens.learn.screen import LearnScreen
 from ladechat.screens.race import RaceScreen
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.view import welcome
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.measuring import Measuring
 from ladechat.session.replay import Recording
-from ladechat.widgets.panel import Panel
-from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.speed_panel import SpeedPanel
-from ladechat.widgets.transcript import Transcript
-from ladechat.widgets.transport import Transport
+from ladechat.widgets.bars.transport import Transport
+from ladechat.widgets.panels.panel import Panel
+from ladechat.widgets.panels.speed_panel import SpeedPanel
+from ladechat.widgets.prompt.prompt import Prompt
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage, answered, ask
 from tests.app.test_learn import Room
 from tests.fake_engine import ANSWER, FakeEngine

@@ -22,19 +22,19 @@ from ladechat.cli import app
 from ladechat.commands import COMMANDS
 from ladechat.preferences import NAME as SETTINGS_NAME
 from ladechat.preferences import SETTINGS
-from ladechat.screens.chat import ChatScreen
-from ladechat.screens.conversations import ConversationsScreen
-from ladechat.screens.explain import ExplainScreen
-from ladechat.screens.help import HelpScreen
-from ladechat.screens.learn import LearnScreen
-from ladechat.screens.models import ModelsScreen
+from ladechat.screens.chat.screen import ChatScreen
+from ladechat.screens.help.explain import ExplainScreen
+from ladechat.screens.help.help import HelpScreen
+from ladechat.screens.learn.screen import LearnScreen
+from ladechat.screens.lists.conversations import ConversationsScreen
+from ladechat.screens.lists.models import ModelsScreen
+from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.race import RaceScreen
-from ladechat.screens.replay import ReplayScreen
-from ladechat.screens.settings import SettingsScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
-from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.slider import Slider
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.prompt.prompt import Prompt
+from ladechat.widgets.sliders.slider import Slider
+from ladechat.widgets.transcript.transcript import Transcript
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])

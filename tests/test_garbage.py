@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from ladechat.garbage import collect_everything, collect_rarely, collect_what_is_new, free_what_was_closed
-from ladechat.widgets.block import Block
 from ladechat.widgets.flow import Ink
+from ladechat.widgets.transcript.block import Block
 
 pytestmark = pytest.mark.usefixtures("garbage_as_before")
 

@@ -12,7 +12,7 @@ from ladechat.session.comparing import Comparison
 from ladechat.session.race import Clock
 from ladechat.session.replay import Recording
 from ladechat.widgets.lane import LaneView
-from ladechat.widgets.remarks import Remarks
+from ladechat.widgets.panels.remarks import Remarks
 from tests.session.streams import recorded, turn
 from tests.waiting import brings, until
 

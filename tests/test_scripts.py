@@ -15,8 +15,8 @@ from textual.strip import Strip
 
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.flow import safe
-from ladechat.widgets.panel import Panel
-from ladechat.widgets.speed_panel import SpeedPanel
+from ladechat.widgets.panels.panel import Panel
+from ladechat.widgets.panels.speed_panel import SpeedPanel
 from tests.app.stage import Stage, ask
 from tests.fake_engine import FakeEngine
 from tests.waiting import brings, until

@@ -19,7 +19,7 @@ MAIN: dict[str, Callable[[Path], Scene]] = {
     "looking_back": lambda _: scenes.after_answer(*["left"] * 9),
     "replay": lambda _: scenes.replay(),
     "race": lambda _: scenes.race(*scenes.MID_RACE),
-    "lesson": lambda _: scenes.lesson(scenes.PREDICTED, Phase.TOLD),
+    "lesson": lambda _: scenes.lesson(scenes.PREDICTED, Phase.EXPLAINED),
 }
 """The screens that are looked at longest: in each size, and in each look."""
 OTHERS: dict[str, Callable[[Path], Scene]] = {

@@ -24,16 +24,16 @@ from ladechat.protocol import (
     Step,
     TurnFinished,
 )
-from ladechat.screens.chat import ChatScreen
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.chat.screen import ChatScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversation import Conversation
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.live import LiveEngine
 from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording
-from ladechat.widgets.sliders import ParameterSlider, Sliders
-from ladechat.widgets.status_line import StatusLine
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.bars.status_line import StatusLine
+from ladechat.widgets.sliders.sliders import ParameterSlider, Sliders
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import ask
 from tests.engine.inside import inside
 from tests.tiny import small_demo
@@ -156,7 +156,7 @@ async def test_the_app_offers_it_and_a_recording_of_it_replays(tmp_path: Path) -
             commands["Decoder: toy guesses"].callback()
         (slider,) = app.query_one(Sliders).parameter_sliders
         assert (slider.parameter, slider.value) == (TIMES, 2)
-        async with brings(lambda: session.wished.parameters.get("times") == 6, pilot):
+        async with brings(lambda: session.requested.parameters.get("times") == 6, pilot):
             slider.focus()
             await pilot.press("6")
         async with brings(lambda: " tokens a pass" in whole_text(app), pilot):

@@ -18,12 +18,12 @@ from ladechat.app import LadechatApp
 from ladechat.catalog import BUNDLED, first_decoder
 from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Event, Settings, Step
-from ladechat.screens.chat import ChatScreen
+from ladechat.screens.chat.screen import ChatScreen
 from ladechat.screens.view import welcome
 from ladechat.session.conversation import Conversation
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.live import LiveEngine
-from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.prompt.prompt import Prompt
 
 DOCS = Path(__file__).parent.parent / "docs"
 FONT = "DejaVu Sans Mono"

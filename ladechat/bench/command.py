@@ -71,7 +71,7 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
 def _measured(options: BenchOptions, questions: Sequence[Question], progress: "Stages") -> "BenchReport":
     loaded = load_model(options.model, options.device, options.dtype, progress, options.quantize, options.maps)
     # Not before: importing these takes seconds, and errors in the options or the checkpoint are known by now.
-    from ladechat.bench.layer_search import kept_layers, search_layers
+    from ladechat.bench.layer_search import saved_layers, search_layers
     from ladechat.bench.measure import answers_in_all, measure
     from ladechat.bench.methods import make_methods, uses_kernels, why_unusable
     from ladechat.bench.prompts import make_prompts
@@ -88,7 +88,7 @@ def _measured(options: BenchOptions, questions: Sequence[Question], progress: "S
     if options.layer_search:
         progress.begin("searching for layers to skip")
         search_layers(loaded, options.layer_search, progress.reach)
-    methods = make_methods(loaded, names, options.settings, unmodified, kept_layers(loaded))
+    methods = make_methods(loaded, names, options.settings, unmodified, saved_layers(loaded))
     progress.begin("answering by plain decoding", sum(len(question.turns) for question in questions))
     prompts = make_prompts(loaded, questions, options.max_new_tokens, progress.advance)
     progress.begin("measuring", answers_in_all(methods, prompts, options.rounds))

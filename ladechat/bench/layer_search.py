@@ -13,7 +13,7 @@ from ladechat.model.pass_facts import pass_facts
 from ladechat.registry import why_unusable
 
 
-def kept_layers(loaded: LoadedModel) -> frozenset[int] | None:
+def saved_layers(loaded: LoadedModel) -> frozenset[int] | None:
     """Return the layers that an earlier search saved; None if there was none."""
     return read_skipped(_file(loaded), layers_of(loaded.runner))
 

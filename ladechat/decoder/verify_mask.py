@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 NO_PARENT = -1
 """The parent of slot 0, which sees only itself and the cache."""
 
-SHAPES_KEPT, SLOTS_KEPT = 256, 128
+CACHED_SHAPES, CACHED_SLOTS = 256, 128
 """The masks of so many pass shapes, of up to so many slots, are cached: fixed settings often give the same shape."""
 
 
@@ -94,11 +94,11 @@ Geometry = tuple[NDArray[np.int64], NDArray[np.bool_]]
 
 
 def _geometry(parents: tuple[int, ...]) -> Geometry:
-    return _kept_geometry(parents) if len(parents) <= SLOTS_KEPT else _computed_geometry(parents)
+    return _cached_geometry(parents) if len(parents) <= CACHED_SLOTS else _computed_geometry(parents)
 
 
-@lru_cache(maxsize=SHAPES_KEPT)
-def _kept_geometry(parents: tuple[int, ...]) -> Geometry:
+@lru_cache(maxsize=CACHED_SHAPES)
+def _cached_geometry(parents: tuple[int, ...]) -> Geometry:
     return _computed_geometry(parents)
 
 

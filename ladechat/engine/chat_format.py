@@ -15,7 +15,7 @@ from ladechat.protocol import MOST_TEXT, Message
 OTHER_TEMPLATE = "Start a new conversation, or use another copy of the model, whose template is whole."
 SHORTEN = "Shorten the question, or use a model with a longer context."
 
-SHARE_KEPT_FOR_THE_ANSWER = 4
+SHARE_FOR_THE_ANSWER = 4
 """At most one part in this many of the context is reserved for the answer when history is trimmed."""
 
 SHARE_DROPPED_AT_ONCE = 4
@@ -108,23 +108,23 @@ class ChatFormat:
         if not messages or messages[-1].role != "user":
             raise NothingToAnswer("the last message of a conversation has to be the user's, or an answer that goes on")
         _check_characters(messages)
-        room = context_length - min(max_new_tokens, context_length // SHARE_KEPT_FOR_THE_ANSWER)
-        kept, dropped_turns = list(messages), 0
-        token_ids, folded = self._encode(kept)
+        room = context_length - min(max_new_tokens, context_length // SHARE_FOR_THE_ANSWER)
+        included, dropped_turns = list(messages), 0
+        token_ids, folded = self._encode(included)
         before = len(token_ids)
         if before > room:
             step = max(context_length // SHARE_DROPPED_AT_ONCE, 1)
             most = max(before - math.ceil((before - room) / step) * step, 0)
-            kept, dropped_turns = self._newest_turns(messages, most)
-            token_ids, folded = self._encode(kept)
+            included, dropped_turns = self._newest_turns(messages, most)
+            token_ids, folded = self._encode(included)
         if len(token_ids) >= context_length:
             raise MessageTooLong(
                 f"This question makes a prompt of {len(token_ids):,} tokens, but the model's context holds "
                 f"{context_length:,} with the answer.",
                 SHORTEN,
             )
-        dropped_messages = len(messages) - len(kept)
-        return EncodedPrompt(token_ids, kept, dropped_turns, dropped_messages, before, system_folded=folded)
+        dropped_messages = len(messages) - len(included)
+        return EncodedPrompt(token_ids, included, dropped_turns, dropped_messages, before, system_folded=folded)
 
     def _fit_continued(self, messages: Sequence[Message], context_length: int, max_new_tokens: int) -> EncodedPrompt:
         """Return the prompt that the answer began with and the answer's tokens; a shorter prompt if both do not fit."""

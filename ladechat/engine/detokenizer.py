@@ -11,8 +11,8 @@ from transformers.convert_slow_tokenizer import bytes_to_unicode
 _T = TypeVar("_T")
 
 UNDECODABLE = "\ufffd"
-KEPT_TEXTS, KEPT_BEGINNINGS = 65_536, 1024
-LEARNT_TEXTS = KEPT_TEXTS // 2
+CACHED_TEXTS, CACHED_BEGINNINGS = 65_536, 1024
+LEARNT_TEXTS = CACHED_TEXTS // 2
 """How many texts are learnt in advance; the rest of the room is for tokens that are met later."""
 
 
@@ -62,7 +62,7 @@ class Detokenizer:
 
     def _push(self, token_id: int) -> str:
         if self._shown_text and not self._waiting:
-            piece = self._texts.behind(token_id)
+            piece = self._texts.after_any(token_id)
             if piece is not None:
                 if piece:
                     self._shown, self._shown_text = self._texts.anchored(token_id, piece)
@@ -90,7 +90,7 @@ class Detokenizer:
         return piece.removeprefix(early)
 
 
-class _Kept(dict[int, _T]):
+class _Cached(dict[int, _T]):
     """A cache of texts of tokens that drops its oldest entry when full. An `lru_cache` records every use, which touches
     more memory: that counts where a pass has evicted it from the processor's caches.
     """
@@ -100,7 +100,7 @@ class _Kept(dict[int, _T]):
         self._ask = ask
 
     def __missing__(self, token_id: int) -> _T:
-        if len(self) == KEPT_TEXTS:
+        if len(self) == CACHED_TEXTS:
             del self[next(iter(self))]
         said = self[token_id] = self._ask(token_id)
         return said
@@ -116,9 +116,9 @@ class TokenTexts:
         self._anchor_text = self.decode(self._anchor, skip_special=False)
         self._joins = joins_texts(tokenizer) and bool(self._anchor_text) and self._special.isdisjoint(self._anchor)
         self._byte_of = {character: byte for byte, character in bytes_to_unicode().items()}
-        self.behind: Callable[[int], str | None] = _Kept(self._behind).__getitem__
-        self.name: Callable[[int], str] = _Kept(self._name).__getitem__
-        self.alone = lru_cache(maxsize=KEPT_BEGINNINGS)(self._alone)
+        self.after_any: Callable[[int], str | None] = _Cached(self._after_any).__getitem__
+        self.name: Callable[[int], str] = _Cached(self._name).__getitem__
+        self.alone = lru_cache(maxsize=CACHED_BEGINNINGS)(self._alone)
 
     def decode(self, token_ids: list[int], skip_special: bool = True) -> str:
         """Return the text of a sequence of tokens."""
@@ -148,7 +148,7 @@ class TokenTexts:
         """Return tokens as panels show them: with their leading space, special tokens by name, lone bytes as ‹E4›."""
         return list(map(self.name, token_ids))
 
-    def _behind(self, token_id: int) -> str | None:
+    def _after_any(self, token_id: int) -> str | None:
         """Return the text that a token adds to a text; None where that depends on its neighbours, see `joins_texts`."""
         token = self.token(token_id)
         if token is None:
@@ -159,7 +159,7 @@ class TokenTexts:
         return None if UNDECODABLE in text else text[len(self._anchor_text) :]
 
     def _name(self, token_id: int) -> str:
-        text = self.behind(token_id)
+        text = self.after_any(token_id)
         if text:
             return text
         token = self._tokenizer.convert_ids_to_tokens(token_id)
@@ -200,8 +200,8 @@ def joins_texts(tokenizer: PreTrainedTokenizerBase) -> bool:
     if not issubclass(kind, own) or kind.decode is not own.decode or kind._decode is not own._decode:
         return False
     decoder = tokenizer.backend_tokenizer.decoder
-    told = json.loads(decoder.__getstate__()) if decoder is not None else {"type": None}
-    parts = told.get("decoders", [told])
+    state = json.loads(decoder.__getstate__()) if decoder is not None else {"type": None}
+    parts = state.get("decoders", [state])
     kinds = [part["type"] for part in parts]
     if kinds == ["Replace", "ByteFallback", "Fuse", "Strip"]:
         return bool(parts[-1]["stop"] == 0)

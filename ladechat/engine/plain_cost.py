@@ -11,7 +11,7 @@ from ladechat.tuning.running_mean import RunningMean
 STRETCH = 256
 """Cache lengths in the same stretch of this many tokens share a measurement."""
 FIRST_PROBES = 3
-KEPT_SAMPLES = 15
+MOST_SAMPLES = 15
 ENGINE_MEMORY = 50
 """The mean covers about this many steps: several steps are emitted together."""
 BUDGET = 0.01
@@ -67,7 +67,7 @@ class PlainStepCost:
 
     def observe(self, cache_length: int, seconds: float) -> None:
         """Record a plain pass of the decoder that was timed anyway."""
-        self._samples.setdefault(cache_length // STRETCH, deque(maxlen=KEPT_SAMPLES)).append(seconds)
+        self._samples.setdefault(cache_length // STRETCH, deque(maxlen=MOST_SAMPLES)).append(seconds)
 
     def observe_engine(self, seconds: float) -> None:
         """Record the engine's overhead for a step: emitting it, looking for commands."""

@@ -312,12 +312,12 @@ class _Turn:
         self, step: Step, step_ms: float, decision: protocol.Decision | None, reason: protocol.FinishReason | None
     ) -> protocol.Step:
         pieces = self.detokenizer.push(step.tokens)
-        at_end, may_go_on = reason is not None and not self.pending, reason in ("stopped", "max_new_tokens")
+        at_end, may_continue = reason is not None and not self.pending, reason in ("stopped", "max_new_tokens")
         if at_end:
-            pieces[-1] += self.detokenizer.pause() if may_go_on else self.detokenizer.finish()
+            pieces[-1] += self.detokenizer.pause() if may_continue else self.detokenizer.finish()
         if self.stop is not None:
             pieces = [self.stop.shown(piece) for piece in pieces]
-            if at_end and not may_go_on:
+            if at_end and not may_continue:
                 pieces[-1] += self.stop.rest()
         event = step_event(
             step,

@@ -51,7 +51,7 @@ def _settings(turn: ExportedTurn) -> dict[str, Any] | None:
 
 def _figures(turn: ExportedTurn) -> dict[str, Any]:
     passes, finished = len(turn.steps), turn.finished
-    known = not turn.kept_answer  # else its first tokens come from an earlier session, whose passes are unknown
+    known = not turn.earlier_answer  # else its first tokens come from an earlier session, whose passes are unknown
     return {
         "tokens": turn.tokens if known else None,
         "passes": passes if known else None,

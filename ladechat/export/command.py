@@ -145,7 +145,7 @@ def _film(format_name: str, speed: float, shoot: "Callable[[Progress], Reel]") -
         return _gif(speed, shoot)
     from ladechat.export.cast import cast
 
-    with _told("drawing") as progress:
+    with _with_progress("drawing") as progress:
         reel = shoot(progress)
     return cast(reel, speed=speed, version=2 if format_name == "cast2" else 3)
 
@@ -154,9 +154,9 @@ def _gif(speed: float, shoot: "Callable[[Progress], Reel]") -> bytes:
     check_painting()
     from ladechat.export.gif import gif
 
-    with _told("drawing") as progress:
+    with _with_progress("drawing") as progress:
         frames = shoot(progress).frames
-    with _told("painting") as progress:
+    with _with_progress("painting") as progress:
         return gif(frames, speed, progress)
 
 
@@ -180,7 +180,7 @@ def check_painting() -> None:
 
 
 @contextlib.contextmanager
-def _told(doing: str) -> Iterator["Progress"]:
+def _with_progress(doing: str) -> Iterator["Progress"]:
     """Yield a function that shows the progress of `doing` on a terminal."""
     status = Status()
     try:

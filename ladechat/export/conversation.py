@@ -67,8 +67,8 @@ class ExportedTurn:
     settings: str = ""
     started: TurnStarted | None = None
     steps: list[Step] = field(default_factory=list)
-    kept_answer: str = ""
-    kept_system: str | None = None
+    earlier_answer: str = ""
+    earlier_system: str | None = None
     finished: TurnFinished | None = None
     notices: list[str] = field(default_factory=list)
     begins_anew: bool = False
@@ -90,13 +90,13 @@ class ExportedTurn:
     @property
     def answer(self) -> str:
         """The text that the model wrote."""
-        return self.kept_answer + "".join(piece for step in self.steps for piece in step.pieces)
+        return self.earlier_answer + "".join(piece for step in self.steps for piece in step.pieces)
 
     @property
     def system(self) -> str | None:
         """The system prompt; "" for none, None if unknown."""
         if self.started is None:
-            return self.kept_system
+            return self.earlier_system
         return self.started.system
 
     @property
@@ -227,22 +227,22 @@ class _ConversationReader:
             case ConversationOpened():
                 self._cleared, self._waits = True, False
                 for exchange in event.exchanges:
-                    self._add_kept(exchange)
+                    self._add_earlier(exchange)
             case ExchangeRemoved() if not self._cleared:
                 self._remove_last()
             case ExchangeRestored():
                 self._waits = False
-                self._add_kept(event.exchange)
+                self._add_earlier(event.exchange)
             case SystemPrompt() if self.turns and not self._cleared:  # else it applies to the first question
                 as_before = event.text == self._latest.system
                 if self._latest.notices or not as_before:  # else nothing has changed, as when it was opened again
                     self._latest.notices.append(describe_system(event.text, as_before=as_before))
 
-    def _add_kept(self, exchange: Exchange) -> None:
+    def _add_earlier(self, exchange: Exchange) -> None:
         """Add a turn whose question and answer are known, but not the steps of the answer."""
         turn = self._begin(exchange.question)
-        turn.kept_answer, turn.model = exchange.answer, name_of(exchange.model)
-        turn.kept_system = exchange.system
+        turn.earlier_answer, turn.model = exchange.answer, name_of(exchange.model)
+        turn.earlier_system = exchange.system
         turn.answered = True
         turn.settings = info_of(exchange.decoder, self._decoders).label
 
@@ -258,7 +258,7 @@ class _ConversationReader:
         if self._cleared or not self.turns:
             return False
         steps = self.turns[-1].steps
-        return steps[-1].turn == started.turn if steps else bool(self.turns[-1].kept_answer)
+        return steps[-1].turn == started.turn if steps else bool(self.turns[-1].earlier_answer)
 
     def _remove_last(self) -> None:
         """Remove the last answered question of the current conversation, and all that came after it."""

@@ -16,11 +16,11 @@ from ladechat.app import LadechatApp
 from ladechat.export.cells import Screen, screen_of
 from ladechat.protocol import Step
 from ladechat.screens.race import RaceScreen
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.replay import Recording
+from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.cells import printable, shorten
-from ladechat.widgets.key_footer import KeyFooter
-from ladechat.widgets.panel import Panel
+from ladechat.widgets.panels.panel import Panel
 
 FRAMES_PER_SECOND = 15
 """The repaint rate of the app's panels."""

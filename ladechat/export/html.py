@@ -15,9 +15,9 @@ from ladechat.export.conversation import ExportedTurn, Talk
 from ladechat.palette import HUES, Palette
 from ladechat.protocol import Step
 from ladechat.widgets.cells import visible
-from ladechat.widgets.draft_sources import source_of
 from ladechat.widgets.flow import safe, safe_with_tabs
 from ladechat.widgets.formatting import is_own
+from ladechat.widgets.steps.draft_sources import source_of
 
 SURFACES = {
     True: {
@@ -79,10 +79,10 @@ def _turn(turn: ExportedTurn, changed: dict[str, str], model: str) -> Iterator[s
     if turn.question is not None:
         yield "<h2>You</h2>"
         yield f'<p class="said question">{_text(turn.question.strip())}</p>'
-    if turn.steps or turn.kept_answer:
+    if turn.steps or turn.earlier_answer:
         yield f'<div class="{"walkable" if turn.steps else "kept"}">'
         yield f"<h2>{_inline(turn.model or model)}</h2>"
-        yield f'<p class="said answer">{_text(turn.kept_answer.lstrip())}{"".join(_spans(turn))}</p>'
+        yield f'<p class="said answer">{_text(turn.earlier_answer.lstrip())}{"".join(_spans(turn))}</p>'
         if turn.steps:
             yield f'<p class="figures">{_inline(turn.summary)}</p>'
             yield _slider(len(turn.steps))
@@ -94,7 +94,7 @@ def _turn(turn: ExportedTurn, changed: dict[str, str], model: str) -> Iterator[s
 
 def _spans(turn: ExportedTurn) -> Iterator[str]:
     """Yield the answer, one span a step, with inner spans for drafted tokens; leading whitespace is removed."""
-    begun = bool(turn.kept_answer.strip())
+    begun = bool(turn.earlier_answer.strip())
     for step in turn.steps:
         inside = ""
         cues = [_cue(step, token) for token in range(len(step.pieces))]

@@ -31,7 +31,7 @@ def _turn(turn: ExportedTurn, changed: dict[str, str], model: str) -> Iterator[s
     if turn.question is not None:
         yield "## You"
         yield as_text(turn.question)
-    if turn.steps or turn.kept_answer:
+    if turn.steps or turn.earlier_answer:
         yield f"## {_line(turn.model or model)}"
         yield as_text(turn.answer)
     if turn.steps:

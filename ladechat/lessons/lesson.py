@@ -14,7 +14,7 @@ MISSED = (
     "What this card is about did not come up in this answer. That depends on the settings and on the machine. Go on: "
     "the rest of the scene does not need it."
 )
-LEFT_BEHIND = "You were past this card already. To do it now, move the slider, then press Enter."
+PASSED_ALREADY = "You were past this card already. To do it now, move the slider, then press Enter."
 
 
 class Phase(Enum):
@@ -26,7 +26,7 @@ class Phase(Enum):
     RUNNING = auto()
     """The engine takes steps."""
 
-    TOLD = auto()
+    EXPLAINED = auto()
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Lesson:
 
     @property
     def at_last_card(self) -> bool:
-        return self._at == len(self.scene.cards) - 1 and self.page.phase is Phase.TOLD
+        return self._at == len(self.scene.cards) - 1 and self.page.phase is Phase.EXPLAINED
 
     @property
     def predictions(self) -> list[Page]:
@@ -163,7 +163,7 @@ class Lesson:
             self._at += 1
         elif page.phase is Phase.RUNNING:
             self.hurried = True
-        elif page.phase is Phase.TOLD and not self.at_last_card:
+        elif page.phase is Phase.EXPLAINED and not self.at_last_card:
             self._open()
         elif page.phase is Phase.WAITING and isinstance(page.card, Task) and not self.missing:
             page.phase = Phase.RUNNING
@@ -216,7 +216,7 @@ class Lesson:
     def _take_settings(self, settings: Settings) -> None:
         """Note new settings. If a task was done with others, it can be tried again."""
         page = self._pages[-1]
-        if isinstance(page.card, Task) and page.phase is Phase.TOLD and settings != self.settings:
+        if isinstance(page.card, Task) and page.phase is Phase.EXPLAINED and settings != self.settings:
             page.phase, page.text = Phase.WAITING, page.card.text
         self.settings = settings
 
@@ -228,7 +228,7 @@ class Lesson:
         self.hurried = False
         match card:
             case Say():
-                page = Page(card, Phase.TOLD, card.text)
+                page = Page(card, Phase.EXPLAINED, card.text)
             case LookCard():
                 page = Page(card, Phase.RUNNING)
                 self._to_ask = not self.runs
@@ -251,10 +251,10 @@ class Lesson:
         elif isinstance(page.card, Predict):
             self._goal = self.reached
         elif isinstance(page.card, Task) and before_goal:
-            page.phase, page.text = Phase.TOLD, LEFT_BEHIND
+            page.phase, page.text = Phase.EXPLAINED, PASSED_ALREADY
         if before_goal:
             self.hurried = True
-            if page.phase is Phase.TOLD:
+            if page.phase is Phase.EXPLAINED:
                 self._open()
 
     def _look(self) -> None:
@@ -262,7 +262,7 @@ class Lesson:
         page = self._pages[-1]
         run = self.runs[-1] if self.runs else None
         card = page.card
-        if run is None or self._to_ask or page.phase is Phase.TOLD:
+        if run is None or self._to_ask or page.phase is Phase.EXPLAINED:
             return
         if isinstance(card, Predict) and run.ended and page.phase is Phase.WAITING:
             self._tell(page, MISSED)
@@ -283,7 +283,7 @@ class Lesson:
         return any(isinstance(event, Step) for event in self.events[page.mark :])
 
     def _tell(self, page: Page, text: str) -> None:
-        page.text, page.phase, page.mark = text, Phase.TOLD, len(self.events)
+        page.text, page.phase, page.mark = text, Phase.EXPLAINED, len(self.events)
         self.hurried = False
         if self.reached < self._goal:
             self._open()

@@ -14,8 +14,8 @@ from ladechat.lessons.scene import (
     set_to,
 )
 from ladechat.protocol import Candidate
-from ladechat.widgets.draft_sources import source_of
 from ladechat.widgets.formatting import counted
+from ladechat.widgets.steps.draft_sources import source_of
 
 BEGINNING = (
     "The pool keeps n-grams: those of the window, of the prompt, and of the text so far. After each token it is asked "

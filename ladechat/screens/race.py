@@ -20,16 +20,16 @@ from ladechat.screens.view import commands, copied_selection
 from ladechat.session.comparing import Comparison
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import Clock, Lane, Track
+from ladechat.widgets.bars.key_footer import KeyFooter
+from ladechat.widgets.bars.message_line import MessageLine
+from ladechat.widgets.bars.seek_bar import SeekBar
+from ladechat.widgets.bars.transport import Transport
 from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import announced, counted, describe_loading, duration, info_of
-from ladechat.widgets.key_footer import KeyFooter
 from ladechat.widgets.lane import LaneHead, Lanes, LaneView, Standing
 from ladechat.widgets.later import Frames
-from ladechat.widgets.message_line import MessageLine
-from ladechat.widgets.remarks import Remarks
-from ladechat.widgets.seek_bar import SeekBar
+from ladechat.widgets.panels.remarks import Remarks
 from ladechat.widgets.too_small import TooSmall
-from ladechat.widgets.transport import Transport
 
 USAGE_ERROR = 2
 PLAYER_ACTIONS = ("pause", "step_forward", "step_back", "clock", "restart", "faster", "slower", "to_start", "to_end")

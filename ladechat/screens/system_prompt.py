@@ -10,8 +10,8 @@ from textual.widgets import Label
 
 from ladechat.keys import SYSTEM_KEYS
 from ladechat.screens.styled_once import StyledOnce
-from ladechat.widgets.key_footer import KeyFooter
-from ladechat.widgets.message_line import MessageLine
+from ladechat.widgets.bars.key_footer import KeyFooter
+from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.typed import TypedText
 

@@ -14,15 +14,15 @@ from textual.widgets import Label
 from ladechat.catalog import BUNDLED
 from ladechat.keys import TITLES
 from ladechat.palette import Palette
+from ladechat.widgets.bars.message_line import MessageLine
+from ladechat.widgets.bars.seek_bar import SeekBar
+from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.cells import printable
 from ladechat.widgets.formatting import plural
-from ladechat.widgets.message_line import MessageLine
-from ladechat.widgets.panel import Panel
+from ladechat.widgets.panels.panel import Panel
+from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.presenter import Presenter
-from ladechat.widgets.seek_bar import SeekBar
-from ladechat.widgets.side import SidePanels
-from ladechat.widgets.status_line import StatusLine
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.transcript.transcript import Transcript
 
 WELCOME = (
     "Words of one colour will come from one pass of the model: it guessed ahead, and kept what it would have written "

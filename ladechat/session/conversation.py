@@ -256,7 +256,7 @@ class Conversation:
         if self._system and self._store is not None:
             self._store.instruct(self._system)
 
-    def open(self, kept: SavedConversation) -> list[Exchange]:
+    def open(self, saved: SavedConversation) -> list[Exchange]:
         """Continue a saved conversation in place of this one, with its own system prompt, or none.
 
         Returns:
@@ -264,7 +264,7 @@ class Conversation:
         """
         self._leave()
         if self._store is not None:
-            kept = self._store.open(kept)
-        self._system = kept.system or ""
-        self._exchanges += kept.exchanges
-        return kept.exchanges
+            saved = self._store.open(saved)
+        self._system = saved.system or ""
+        self._exchanges += saved.exchanges
+        return saved.exchanges

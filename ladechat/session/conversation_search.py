@@ -29,7 +29,7 @@ class MatchPlace(NamedTuple):
 class _Candidate(NamedTuple):
     """A conversation that may match, and the phrase's index in its text; `NOWHERE` if only its words match."""
 
-    kept: SavedConversation
+    conversation: SavedConversation
     phrase_at: int
 
 
@@ -44,7 +44,7 @@ class ConversationSearch:
     """
 
     def __init__(self, conversations: Iterable[SavedConversation]) -> None:
-        self._all = [_Candidate(kept, 0) for kept in conversations]
+        self._all = [_Candidate(conversation, 0) for conversation in conversations]
         self._typed, self._left = "", self._all
 
     def find(self, typed: str) -> list[SavedConversation]:
@@ -54,21 +54,21 @@ class ConversationSearch:
             self._left = self._all
         words = phrase.split()
         self._left = [
-            _Candidate(one.kept, _phrase_at(one, phrase))
+            _Candidate(one.conversation, _phrase_at(one, phrase))
             for one in self._left
-            if all(word in one.kept.folded for word in words)
+            if all(word in one.conversation.folded for word in words)
         ]
         self._typed = phrase
-        return [one.kept for one in sorted(self._left, key=lambda one: one.phrase_at == NOWHERE)]
+        return [one.conversation for one in sorted(self._left, key=lambda one: one.phrase_at == NOWHERE)]
 
     @staticmethod
-    def place(kept: SavedConversation, typed: str) -> MatchPlace | None:
+    def place(conversation: SavedConversation, typed: str) -> MatchPlace | None:
         """Return the first place of the phrase, or else of its first word that is not in the title, if any."""
-        phrase, title = _folded(typed), kept.folded[: kept.folded.index(BETWEEN)]
+        phrase, title = _folded(typed), conversation.folded[: conversation.folded.index(BETWEEN)]
         for wanted in (phrase, *phrase.split()):
-            at = kept.folded.find(wanted, len(title)) if wanted and wanted not in title else NOWHERE
+            at = conversation.folded.find(wanted, len(title)) if wanted and wanted not in title else NOWHERE
             if at != NOWHERE:
-                return _place(kept, at, len(wanted))
+                return _place(conversation, at, len(wanted))
         return None
 
 
@@ -78,14 +78,14 @@ def _folded(typed: str) -> str:
 
 def _phrase_at(one: _Candidate, phrase: str) -> int:
     """Return the index of a phrase that starts with the previous phrase; `NOWHERE` if it does not occur."""
-    return one.phrase_at if one.phrase_at == NOWHERE else one.kept.folded.find(phrase, one.phrase_at)
+    return one.phrase_at if one.phrase_at == NOWHERE else one.conversation.folded.find(phrase, one.phrase_at)
 
 
-def _place(kept: SavedConversation, at: int, length: int) -> MatchPlace:
+def _place(conversation: SavedConversation, at: int, length: int) -> MatchPlace:
     """Return the place of a match in the folded text, with the original spelling."""
-    begins = kept.folded.rindex(BETWEEN, 0, at) + 1
-    message = kept.folded.count(BETWEEN, 0, at) - 1
-    written = kept.messages[message]
+    begins = conversation.folded.rindex(BETWEEN, 0, at) + 1
+    message = conversation.folded.count(BETWEEN, 0, at) - 1
+    written = conversation.messages[message]
     ends = list(accumulate(len(character.casefold()) for character in written))  # "ß" folds to two
     start, last = (bisect_right(ends, place - begins) for place in (at, at + length - 1))
     around = written[max(start - CHARACTERS_AROUND, 0) : last + 1 + CHARACTERS_AROUND]

@@ -77,7 +77,7 @@ class ConversationStore:
     # --- the current conversation -------------------------------------------------------------------------------------
 
     @property
-    def kept(self) -> bool:
+    def is_saved(self) -> bool:
         """Whether all answers of the current conversation are on the disk."""
         if self._descriptor < 0:
             return not self._added
@@ -98,7 +98,7 @@ class ConversationStore:
     @property
     def latest(self) -> bool:
         """Whether the current conversation has new answers, all of them saved, and is the latest saved conversation."""
-        if self.path is None or not self._added or not self.kept:
+        if self.path is None or not self._added or not self.is_saved:
             return False
         try:
             return self.path == max(matching(self.folder, f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns)
@@ -133,7 +133,7 @@ class ConversationStore:
         """
         if self._added and self._written < len(self._lines):
             self._write()
-        return self.kept
+        return self.is_saved
 
     def begin_new(self) -> None:
         """Close the current conversation; the next exchange starts another."""
@@ -143,7 +143,7 @@ class ConversationStore:
         self._lines, self._written = [Begun()], 0
         self._added, self.why_copied = False, ""
 
-    def open(self, kept: SavedConversation) -> SavedConversation:
+    def open(self, conversation: SavedConversation) -> SavedConversation:
         """Continue a saved conversation, without writing anything yet.
 
         If its file is gone, cannot be written, or is open in another program, the next answer creates a copy, marked as
@@ -154,7 +154,7 @@ class ConversationStore:
         """
         self.begin_new()
         try:
-            descriptor = _open_locked(kept.path)
+            descriptor = _open_locked(conversation.path)
         except BlockingIOError:
             self.why_copied = "is open in another ladechat"
         except FileNotFoundError:
@@ -162,14 +162,14 @@ class ConversationStore:
         except OSError as error:
             self.why_copied = f"cannot be written ({error.strerror or error})"
         else:
-            self.path, self._descriptor, self._size = kept.path, descriptor, os.fstat(descriptor).st_size
-            kept = read(kept.path) or kept
-        title = title_of_copy(kept.title) if self.why_copied else kept.given_title
-        self._lines += kept.answers
+            self.path, self._descriptor, self._size = conversation.path, descriptor, os.fstat(descriptor).st_size
+            conversation = read(conversation.path) or conversation
+        title = title_of_copy(conversation.title) if self.why_copied else conversation.given_title
+        self._lines += conversation.answers
         self._lines += [Renamed(title=title)] if title else []
-        self._lines += [Instructed(text=kept.system)] if kept.system is not None else []
+        self._lines += [Instructed(text=conversation.system)] if conversation.system is not None else []
         self._written = 0 if self.why_copied else len(self._lines)
-        return kept
+        return conversation
 
     def close(self) -> None:
         """Write what is missing, and remove the files of deleted conversations."""
@@ -217,48 +217,48 @@ class ConversationStore:
         found: list[SavedConversation] = []
         for path in matching(self.folder, f"*{SUFFIX}"):
             try:
-                kept = read(path)
+                conversation = read(path)
             except FileNotFoundError:  # just deleted by another program
                 continue
             except OSError as error:
                 if error.errno not in NO_FILE:
                     self.unread = self.unread or cannot_be_read(path, error)
                 continue
-            if kept is not None:
-                found.append(kept)
-        return sorted(found, key=lambda kept: (kept.when, kept.path.name), reverse=True)
+            if conversation is not None:
+                found.append(conversation)
+        return sorted(found, key=lambda one: (one.when, one.path.name), reverse=True)
 
-    def rename(self, kept: SavedConversation, title: str) -> None:
+    def rename(self, conversation: SavedConversation, title: str) -> None:
         """Give a conversation a title; an empty title restores the default, the start of its first question.
 
         Raises:
             OSError: the file cannot be written.
         """
         line = Renamed(title=shortened(title))
-        descriptor = os.open(kept.path, os.O_RDWR | os.O_APPEND)
+        descriptor = os.open(conversation.path, os.O_RDWR | os.O_APPEND)
         try:
             append_line(descriptor, encode(line))
         finally:
             os.close(descriptor)
-        if kept.path == self.path:
+        if conversation.path == self.path:
             self._lines.insert(self._written, line)
             self._written += 1
 
-    def delete(self, kept: SavedConversation) -> None:
+    def delete(self, conversation: SavedConversation) -> None:
         """Delete a conversation; `restore` brings it back, until `close`.
 
         Raises:
             ConversationInUse: it is open.
             OSError: its file cannot be renamed.
         """
-        descriptor = os.open(kept.path, os.O_RDWR)
+        descriptor = os.open(conversation.path, os.O_RDWR)
         try:
             if not _lock(descriptor):
-                raise ConversationInUse(kept.title)
-            kept.path.rename(kept.path.with_suffix(DELETED))
+                raise ConversationInUse(conversation.title)
+            conversation.path.rename(conversation.path.with_suffix(DELETED))
         finally:
             os.close(descriptor)
-        self.deleted.append(kept)
+        self.deleted.append(conversation)
 
     def restore(self) -> SavedConversation:
         """Restore the conversation that was deleted last.
@@ -266,17 +266,17 @@ class ConversationStore:
         Raises:
             OSError: it cannot be restored.
         """
-        kept = self.deleted.pop()
-        kept.path.with_suffix(DELETED).rename(kept.path)
-        return kept
+        conversation = self.deleted.pop()
+        conversation.path.with_suffix(DELETED).rename(conversation.path)
+        return conversation
 
-    def _discard(self, kept: SavedConversation) -> None:
+    def _discard(self, conversation: SavedConversation) -> None:
         with contextlib.suppress(OSError):
-            kept.path.with_suffix(DELETED).unlink()
+            conversation.path.with_suffix(DELETED).unlink()
 
     def _purge(self) -> None:
         """Remove the files of conversations that were deleted by programs that have crashed."""
-        own = {kept.path.with_suffix(DELETED) for kept in self.deleted}
+        own = {conversation.path.with_suffix(DELETED) for conversation in self.deleted}
         for path in set(matching(self.folder, f"*{DELETED}")) - own:
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_ctime > SECONDS_TO_UNDO:

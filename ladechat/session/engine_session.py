@@ -190,11 +190,11 @@ class EngineSession(SessionEngines):
         self._add(ConversationCleared())
         self._show_other_system(system)
 
-    def open(self, kept: SavedConversation) -> None:
+    def open(self, saved: SavedConversation) -> None:
         """Continue a saved conversation in place of this one."""
         system = self.conversation.system
         self._queue.clear()
-        self._add(ConversationOpened(exchanges=self.conversation.open(kept)))
+        self._add(ConversationOpened(exchanges=self.conversation.open(saved)))
         self._show_other_system(system)
 
     def _show_other_system(self, before: str) -> None:
@@ -211,7 +211,7 @@ class EngineSession(SessionEngines):
         """End the engine, then the recording. An unfinished answer is saved as if it had been stopped."""
         self._queue.clear()
         self._show_all()
-        self.conversation.break_off(self.wished.decoder)
+        self.conversation.break_off(self.requested.decoder)
         await super().close()
         self.stop_recording()
 
@@ -309,13 +309,13 @@ class EngineSession(SessionEngines):
             case TurnFinished():
                 self._step_due = False
                 self._move(Trigger.TURN_FINISHED)
-                self.conversation.answered(event, self.wished.decoder)
+                self.conversation.answered(event, self.requested.decoder)
                 self._give_up()
                 self._ask_next()
             case SettingsApplied() if self._settings_will_shrink:
                 self._settings_will_shrink = False
-                kept = {**self.wished.parameters, **event.settings.parameters}
-                self.wished = replace(event.settings, parameters=kept)
+                parameters = {**self.requested.parameters, **event.settings.parameters}
+                self.requested = replace(event.settings, parameters=parameters)
             case Failed():
                 self._react_to_failure(event)
 

@@ -45,14 +45,14 @@ class SessionEngines(ABC):
 
     Attributes:
         state: see `State`.
-        wished: the requested settings; the next engine starts with them.
+        requested: the settings that the user has requested; the next engine starts with them.
         pace: the requested pace.
         changed: called when there are events to show, or when other state of the session may have changed.
     """
 
     def __init__(self, new_engine: NewEngine, settings: Settings, way_back: WayBack | None = None) -> None:
         self.state = State.STARTING
-        self.wished = settings
+        self.requested = settings
         self.pace = ViewerPace()
         self.changed: Callable[[], None] = lambda: None
         self._new_engine = new_engine
@@ -112,7 +112,7 @@ class SessionEngines(ABC):
         if self.state is State.RESTARTING:
             return False
         before = self._leave_engine()
-        self._run = EngineRun(self._new_engine(self.wished), self._came, self._ended)
+        self._run = EngineRun(self._new_engine(self.requested), self._came, self._ended)
         self._greet()
         self._run.start(after=before, began=self._began)
         return True
@@ -175,7 +175,7 @@ class SessionEngines(ABC):
             self._run.send(Pace())
         if self._lens:
             self._run.send(Watch(lens=False))
-        return None if self._ready is None else replace(self._ready, settings=self.wished)
+        return None if self._ready is None else replace(self._ready, settings=self.requested)
 
     def send_for_race(self, command: Command) -> None:
         """Send a command of the race: see `ladechat.session.race_turns.Lender`."""
@@ -251,10 +251,10 @@ class SessionEngines(ABC):
         """Return the settings for another model: with its own default decoder if the present decoder is the default of
         the present model, or does not fit every model, as one whose drafter was trained for it.
         """
-        info = catalog.DECODERS.get(self.wished.decoder)
+        info = catalog.DECODERS.get(self.requested.decoder)
         if info is None or info.needs is not None or info.least_layers or info is catalog.first_decoder(self.model):
-            return replace(self.wished, decoder=catalog.first_decoder(model).name)
-        return self.wished
+            return replace(self.requested, decoder=catalog.first_decoder(model).name)
+        return self.requested
 
     def _take_model(self, trial: ModelTrial) -> None:
         """Replace this engine by that of another model, which is running already."""
@@ -262,17 +262,17 @@ class SessionEngines(ABC):
             return
         self._trial = None
         if self.state in (State.READY, State.ANSWERING, State.STOPPING):
-            self._way_back = WayBack(self.model, self._new_engine, self.wished.decoder)
-        decoder, self.wished = self.wished.decoder, self._settings_for(trial.model)
+            self._way_back = WayBack(self.model, self._new_engine, self.requested.decoder)
+        decoder, self.requested = self.requested.decoder, self._settings_for(trial.model)
         before = self._leave_engine()
         self._run, self._new_engine = trial.run, trial.new_engine
         self._run.came, self._run.ended = self._came, self._ended
         self._run.end_other(before)
         self._began()
         self._greet()
-        if self.wished != trial.settings:  # they were changed during the search for its files
-            self._run.send(Configure(**asdict(self.wished)))
-        self._model_taken(trial.model, decoder if decoder != self.wished.decoder else "")
+        if self.requested != trial.settings:  # they were changed during the search for its files
+            self._run.send(Configure(**asdict(self.requested)))
+        self._model_taken(trial.model, decoder if decoder != self.requested.decoder else "")
         for event in trial.events:
             self._came(event)
 
@@ -288,7 +288,7 @@ class SessionEngines(ABC):
         if way is None:
             return
         refused = self.model
-        self._new_engine, self.wished = way.new_engine, replace(self.wished, decoder=way.decoder)
+        self._new_engine, self.requested = way.new_engine, replace(self.requested, decoder=way.decoder)
         self.restart()
         self._model_taken(way.model)
         self._model_refused(refused, why)
@@ -298,8 +298,8 @@ class SessionEngines(ABC):
     def configure(self, change: Configure) -> None:
         """Request other settings. The engine reports which are active then."""
         given = {name: getattr(change, name) for name in change.__struct_fields__}
-        given["parameters"] = {**self.wished.parameters, **(change.parameters or {})}
-        self.wished = replace(self.wished, **{name: value for name, value in given.items() if value is not None})
+        given["parameters"] = {**self.requested.parameters, **(change.parameters or {})}
+        self.requested = replace(self.requested, **{name: value for name, value in given.items() if value is not None})
         self._run.send(change)
 
     def set_pace(self, pace: ViewerPace) -> None:

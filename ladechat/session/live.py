@@ -32,7 +32,7 @@ SECONDS_TO_LEAVE = 3.0
 BYTES_OF_A_LOG = 1_000_000
 MOST_OF_A_LINE = 500
 """The number of characters of a log's last line that are shown."""
-LOGS_KEPT = 10
+MOST_LOGS = 10
 """The number of logs. Each engine has a log of its own, so that two at once do not write to one file."""
 
 
@@ -259,6 +259,6 @@ def _kill_group_of(process: asyncio.subprocess.Process) -> None:
 def _tidy(folder: Path) -> None:
     """Remove all logs but the newest, each with its rotated parts. A log that is still written to is created again."""
     logs = sorted(folder.glob("engine-*.log"))  # their names begin with the time
-    for old in logs[: -LOGS_KEPT + 1]:
+    for old in logs[: -MOST_LOGS + 1]:
         for part in folder.glob(f"{old.name}*"):
             part.unlink(missing_ok=True)

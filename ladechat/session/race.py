@@ -214,7 +214,7 @@ def _described(place: int, lane: Lane, reference: Lane) -> str:
     for short, long in ((lane, reference), (reference, lane)):
         if place >= len(short.token_ids):
             return f"{where}: {short.label} ends before it, {long.label} goes on with {_quoted(long.token(place))}."
-    sentence = f"{where}: {_told(reference, place)}, {_told(lane, place)}"
+    sentence = f"{where}: {_written_at(reference, place)}, {_written_at(lane, place)}"
     settings = lane.settings
     if settings is None or settings.temperature or settings.repetition_penalty != 1:
         return f"{sentence}."
@@ -222,7 +222,7 @@ def _described(place: int, lane: Lane, reference: Lane) -> str:
     return f"{sentence}: {'a near tie' if apart <= NEAR_TIE else 'no near tie'}."
 
 
-def _told(lane: Lane, place: int) -> str:
+def _written_at(lane: Lane, place: int) -> str:
     return f"{lane.label} has {_quoted(lane.token(place))}"
 
 
@@ -255,8 +255,8 @@ def measured_time(lanes: Sequence[Lane]) -> str:
     known = [(lane.label, speedup(lane, lanes)) for lane in lanes if lane.name != PLAIN]
     ordered = sorted(((label, times) for label, times in known if times is not None), key=lambda each: -each[1])
     each = (f"{label} {times:.2f}×" for label, times in ordered)
-    told = f"Measured speed, plain 1×: {' · '.join(each)}" if ordered else ""
-    return f"{told}. {DISTURBED}" if any(_too_fast(lane, lanes) for lane in lanes) else told
+    sentence = f"Measured speed, plain 1×: {' · '.join(each)}" if ordered else ""
+    return f"{sentence}. {DISTURBED}" if any(_too_fast(lane, lanes) for lane in lanes) else sentence
 
 
 def _too_fast(lane: Lane, lanes: Sequence[Lane]) -> bool:

@@ -223,7 +223,7 @@ class Recorder:
     def _write_anew(self, path: Path) -> None:
         """Write the removed file again: while it is open, its content can still be read."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, self.path = _create_beside(path)
+        descriptor, self.path = _create_free_name(path)
         with os.fdopen(self._descriptor, "rb", buffering=0) as removed:
             self._descriptor = descriptor
             removed.seek(0)
@@ -236,7 +236,7 @@ class Recorder:
         self.path, self._descriptor = None, -1
 
 
-def _create_beside(path: Path) -> tuple[int, Path]:
+def _create_free_name(path: Path) -> tuple[int, Path]:
     """Create a file of this name, or if that exists, of this name with a number."""
     ending = SUFFIX if path.name.endswith(SUFFIX) else path.suffix
     name = path.name.removesuffix(ending)

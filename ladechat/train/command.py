@@ -89,11 +89,11 @@ def _train(setup: "Setup") -> int:
             with asked_to_stop() as stop:
                 train(training, checkpoint, 60 * options.minutes, shown.step, shown.accuracy, stop)
         except TrainingInterrupted:
-            kept = f"step {training.step:,} of {recipe.steps:,} is kept in {checkpoint}"
-            return _say(f"Stopped: {kept}; {GO_ON}.", INTERRUPTED)
+            progress = f"step {training.step:,} of {recipe.steps:,} is kept in {checkpoint}"
+            return _say(f"Stopped: {progress}; {GO_ON}.", INTERRUPTED)
         except Diverged as error:
-            kept = f"An earlier step is kept in {checkpoint}"
-            return _say(f"Training broke off: {error}. {kept}; begin anew with a smaller --rate.", FAILED)
+            progress = f"An earlier step is kept in {checkpoint}"
+            return _say(f"Training broke off: {error}. {progress}; begin anew with a smaller --rate.", FAILED)
         found = training.accuracy()
     from ladechat.model.trained import Trained, write_trained
 

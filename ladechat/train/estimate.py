@@ -17,7 +17,7 @@ TOKENS_MEASURED = 32
 
 BYTES_PER_LEARNT = 16
 """A trained number, its gradient and two averages, in float32."""
-BYTES_PER_KEPT = 12
+BYTES_PER_STORED = 12
 """In a checkpoint: the number and two averages."""
 BYTES_PER_TOKEN_OF_TEXT = 8
 """In a text file: digits and a comma."""
@@ -82,7 +82,7 @@ class Needs:
     Attributes:
         model: the model's weights.
         learnt: maps or heads, with gradients and averages.
-        kept: the states stored for the text of a step.
+        stored: the states stored for the text of a step.
         rows: the states of trained rows, stored for their gradients.
         logits: the logits of these rows, with their gradients.
         disk: the files, without the text.
@@ -90,15 +90,15 @@ class Needs:
 
     model: int
     learnt: int
-    kept: int
+    stored: int
     rows: int
     logits: int
     disk: int
 
     @property
-    def besides_model(self) -> int:
+    def beyond_model(self) -> int:
         """The memory that training needs in addition to the loaded model."""
-        return int(SPARE * (self.learnt + self.kept + self.rows + self.logits))
+        return int(SPARE * (self.learnt + self.stored + self.rows + self.logits))
 
 
 def needs(shape: Shape, recipe: Recipe, itemsize: int) -> Needs:
@@ -116,12 +116,12 @@ def needs(shape: Shape, recipe: Recipe, itemsize: int) -> Needs:
     # One layer at a time: states, queries, keys, values, the feed-forward part, the attention scores.
     passing = tokens * (4 * d + 2 * shape.key_width + 3 * shape.inner_width) + tokens * recipe.length * shape.heads
     if recipe.method == "medusa":
-        kept, rows, at_once = 2 * tokens * d, 4 * ahead * ROWS_AT_ONCE * d, min(anchors, ROWS_AT_ONCE) * ahead
+        stored, rows, at_once = 2 * tokens * d, 4 * ahead * ROWS_AT_ONCE * d, min(anchors, ROWS_AT_ONCE) * ahead
     else:
         above = shape.depth - recipe.layers[0]
         pseudo = anchors * ahead
         seen = recipe.length + recipe.anchors * ahead
-        kept = 2 * tokens * shape.key_width * above + tokens * d * (len(set(recipe.layers)) + 1)
+        stored = 2 * tokens * shape.key_width * above + tokens * d * (len(set(recipe.layers)) + 1)
         of_layer = 8 * d + 4 * shape.inner_width + 2 * shape.key_width
         keys = 2 * recipe.batch * seen * shape.heads * (d // shape.heads)  # repeated for each query head
         rows = above * (pseudo * of_layer + keys + 2 * pseudo * seen * shape.heads)
@@ -130,10 +130,10 @@ def needs(shape: Shape, recipe: Recipe, itemsize: int) -> Needs:
     return Needs(
         model=shape.parameters * itemsize,
         learnt=BYTES_PER_LEARNT * learnt,
-        kept=(kept + passing) * itemsize,
+        stored=(stored + passing) * itemsize,
         rows=rows * itemsize,
         logits=logits,
-        disk=(2 * BYTES_PER_KEPT + 2) * learnt,  # a checkpoint and its replacement, and the result
+        disk=(2 * BYTES_PER_STORED + 2) * learnt,  # a checkpoint and its replacement, and the result
     )
 
 
@@ -170,9 +170,9 @@ def check_room(need: Needs, text_tokens: int, free_memory: int | None, free_disk
     Raises:
         TrainRefused: not enough memory or disk space; the message has the figures, and what to do.
     """
-    if free_memory is not None and need.besides_model > free_memory:
+    if free_memory is not None and need.beyond_model > free_memory:
         raise TrainRefused(
-            f"Training needs {in_words(need.besides_model)} of memory besides the model, and {device} has "
+            f"Training needs {in_words(need.beyond_model)} of memory besides the model, and {device} has "
             f"{in_words(free_memory)} free; give smaller --batch, --anchors or --length."
         )
     disk = need.disk + text_tokens * BYTES_PER_TOKEN_OF_TEXT
@@ -208,9 +208,9 @@ def in_time(seconds: float) -> str:
 def memory_lines(need: Needs, recipe: Recipe, device: str) -> list[str]:
     """Return the estimate of memory and disk space, for users."""
     where = f"layers {listed(recipe.layers)}" if recipe.method == "transfer" else f"{recipe.ahead} heads"
-    parts = (("what learns", need.learnt), ("text", need.kept), ("rows", need.rows), ("logits", need.logits))
+    parts = (("what learns", need.learnt), ("text", need.stored), ("rows", need.rows), ("logits", need.logits))
     in_parts = ", ".join(f"{name} {in_words(count)}" for name, count in parts)
-    memory = f"the model {in_words(need.model)}, training {in_words(need.besides_model)}"
+    memory = f"the model {in_words(need.model)}, training {in_words(need.beyond_model)}"
     return [
         f"{recipe.method}, {where}, {recipe.batch} chunks of {recipe.length} tokens a step, {recipe.anchors} anchors",
         f"  memory on {device}: {memory} ({in_parts}, and a fifth to spare)",

@@ -26,7 +26,7 @@ from ladechat.model.runners.slots import Slots
 from ladechat.train.chunks import Batch
 
 
-class KeptLayer(CacheLayerMixin):
+class StoredLayer(CacheLayerMixin):
     """One layer of a `StoredStates`."""
 
     is_sliding = False
@@ -58,7 +58,7 @@ class StoredStates(Cache):
     """The KV cache of a text. Passes on top of it leave it unchanged."""
 
     def __init__(self, depth: int) -> None:
-        super().__init__(layers=[KeptLayer() for _ in range(depth)])  # type: ignore[no-untyped-call]
+        super().__init__(layers=[StoredLayer() for _ in range(depth)])  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,8 +126,8 @@ class Writer:
 
     def _prompt(self, ids: list[int], ends: frozenset[int], stop: str | None) -> list[int] | None:
         """Return the prompt for a message; None if it is empty, or there is no room for it."""
-        kept = [token for token in ids if token not in ends and token not in self.eos_ids]
-        content = str(self.tokenizer.decode(kept, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        included = [token for token in ids if token not in ends and token not in self.eos_ids]
+        content = str(self.tokenizer.decode(included, skip_special_tokens=True, clean_up_tokenization_spaces=False))
         content = (content.partition(stop)[0] if stop else content).strip()
         if not content:
             return None

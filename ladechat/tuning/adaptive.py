@@ -122,7 +122,7 @@ class AdaptivePolicy:
         self.forecast = self._with_rows(Forecast(True, len(tree), least, best.expected), proposals, grown, best, tree)
         taken = [[slot if slot < len(tree) else NOT_TAKEN for slot in own] for own in slots]
         # Hidden states of the last pass before a pause would not be used.
-        pauses = self._backoff.ends and not self._goes_on(self.forecast)
+        pauses = self._backoff.ends and not self._continues(self.forecast)
         return PassPlan(tree, taken, () if pauses else self.forecast.carriers)
 
     def _with_rows(
@@ -161,13 +161,13 @@ class AdaptivePolicy:
         self.forecast = forecast._replace(overhead=self._overhead(carriers) if forecast.drafting else 0.0)
         if not forecast.drafting:
             self._backoff.wait()
-        elif self._goes_on(forecast):
+        elif self._continues(forecast):
             self._backoff.succeed()
         else:
             # Drafts from hidden states come a step later than others: after a pause they need a second step.
             self._backoff.fail(2 if forecast.carriers else 1)
 
-    def _goes_on(self, forecast: Forecast) -> bool:
+    def _continues(self, forecast: Forecast) -> bool:
         """Return whether drafting was expected to pay, or must continue: a window moves on with every pass."""
         return forecast.pays or forecast.least > 1
 

@@ -59,11 +59,11 @@ class PassCosts:
         """
         if self.measured:
             return
-        kept = read_costs(self._file) if self._file else None
-        if kept is None:
+        saved = read_costs(self._file) if self._file else None
+        if saved is None:
             self.measure()
         else:
-            self._set(kept)
+            self._set(saved)
 
     def measure(self) -> None:
         """Time all sizes, round after round, and take the minimum of each: other load only makes passes slower.

@@ -1,11 +1,11 @@
 """Looking back: any step of an answer on the screen, shown in the panels and marked in the conversation."""
 
-from ladechat.widgets.answer_steps import AnswerSteps, KeptAnswers
-from ladechat.widgets.panel import LAST_TELLING
-from ladechat.widgets.seek_bar import SeekBar
-from ladechat.widgets.side import SidePanels
-from ladechat.widgets.status_line import StatusLine
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.bars.seek_bar import SeekBar
+from ladechat.widgets.bars.status_line import StatusLine
+from ladechat.widgets.panels.panel import LAST_TELLING
+from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.steps.answer_steps import AnswerSteps, RecentAnswers
+from ladechat.widgets.transcript.transcript import Transcript
 
 HOW_TO = "← → · Esc newest"
 
@@ -20,7 +20,7 @@ class Inspection:
 
     def __init__(
         self,
-        answers: KeptAnswers,
+        answers: RecentAnswers,
         transcript: Transcript,
         side: SidePanels,
         status: StatusLine,

@@ -13,10 +13,10 @@ from textual.reactive import reactive
 
 from ladechat.palette import Palette
 from ladechat.protocol import Step
+from ladechat.widgets.bars.seek_bar import DONE, HERE, TO_COME
 from ladechat.widgets.cells import cell_len
-from ladechat.widgets.panel import Panel, Row, longest
-from ladechat.widgets.seek_bar import DONE, HERE, TO_COME
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.panels.panel import Panel, Row, longest
+from ladechat.widgets.transcript.transcript import Transcript
 
 SEPARATOR = " · "
 BAR = 8

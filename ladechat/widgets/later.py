@@ -66,7 +66,7 @@ class Frames:
         return self._draw()
 
 
-class Seldom:
+class Throttle:
     """Throttle: runs a slow action at most every `seconds`, and for at most `share` of the time.
 
     Args:

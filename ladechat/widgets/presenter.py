@@ -28,8 +28,8 @@ from ladechat.protocol import (
     TurnStarted,
     Value,
 )
-from ladechat.widgets.answer_steps import KeptAnswers
-from ladechat.widgets.arrangement import Arrangement
+from ladechat.widgets.bars.seek_bar import SeekBar
+from ladechat.widgets.bars.status_line import ANSWERING, StatusLine
 from ladechat.widgets.formatting import (
     SYSTEM_FOLDED,
     announced,
@@ -46,10 +46,10 @@ from ladechat.widgets.formatting import (
     name_of,
 )
 from ladechat.widgets.inspection import Inspection
-from ladechat.widgets.seek_bar import SeekBar
-from ladechat.widgets.side import SidePanels
-from ladechat.widgets.status_line import ANSWERING, StatusLine
-from ladechat.widgets.transcript import Transcript, messages_of
+from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.steps.answer_steps import RecentAnswers
+from ladechat.widgets.steps.arrangement import Arrangement
+from ladechat.widgets.transcript.transcript import Transcript, messages_of
 
 STARTING = "starting the engine …"
 READY = "ready"
@@ -99,7 +99,7 @@ class Presenter:
         *,
         limit_meant: bool = False,
     ) -> None:
-        self.answers = KeptAnswers()
+        self.answers = RecentAnswers()
         self.inspection = Inspection(self.answers, transcript, side, status, timeline)
         self._transcript = transcript
         self._side = side
@@ -110,7 +110,7 @@ class Presenter:
         self._in_turn = self._continuing = self._expecting = False
         self._system_said = False
         """Whether a notice said that the system prompt is placed in the first question."""
-        self._told: str | None = None
+        self._shown_system: str | None = None
         """The system prompt of the last question; None if unknown."""
         self._first_part: TurnFinished | None = None
         self._asked_at = 0
@@ -131,7 +131,7 @@ class Presenter:
         self._parameters, self.decoders = {}, announced(())
         self.inspection.leave()
         self._transcript.clear()
-        self._system_said, self._told = False, None
+        self._system_said, self._shown_system = False, None
         self.answers.keep(0)
         self._exchanges.clear()
         self._side.reset()
@@ -242,9 +242,9 @@ class Presenter:
                 self._show_settings(event.settings)
                 self._continuing = event.goes_on
                 if self._continuing:
-                    self._go_on(event.turn)
+                    self._continue(event.turn)
                 else:
-                    self._told = event.system
+                    self._shown_system = event.system
                     self._side.clear()
                     self.answers.begin(event.turn, self._side.answer, self._transcript.blocks)
                     self._transcript.start("model", self._model)
@@ -277,19 +277,19 @@ class Presenter:
                 self._show_conversation(event.exchanges)
             case SystemPrompt():
                 self._system_said = False
-                self._transcript.notice(describe_system(event.text, as_before=event.text == self._told))
+                self._transcript.notice(describe_system(event.text, as_before=event.text == self._shown_system))
             case ExchangeRemoved() if self._exchanges:  # else the exchange is older than the recording
-                self._told = None
+                self._shown_system = None
                 self._keep(self._exchanges.pop())
                 self._side.clear()
             case ExchangeRestored():
-                self._told = event.exchange.system
+                self._shown_system = event.exchange.system
                 self._exchanges.append(self._transcript.blocks)
                 self._side.clear()
                 self._transcript.add_whole(messages_of(event.exchange))
                 self._transcript.sum_up(RESTORED)
 
-    def _go_on(self, turn: int) -> None:
+    def _continue(self, turn: int) -> None:
         """Continue the last answer in its block."""
         self._transcript.go_on()
         if self.answers.get(turn) is not self._side.answer:  # its first steps are unknown, or dropped
@@ -309,7 +309,7 @@ class Presenter:
         """Replace the conversation by these exchanges, whose decoding steps are unknown."""
         self._keep(0)
         self._system_said = False
-        self._told = exchanges[-1].system if exchanges else None
+        self._shown_system = exchanges[-1].system if exchanges else None
         self._exchanges.clear()
         self._side.clear()
         self._exchanges += range(0, 2 * len(exchanges), 2)

@@ -17,19 +17,19 @@ def strip_of(segments: Iterable[Segment], width: int, base: Style) -> Strip:
         width: in cells.
         base: the style of the padding.
     """
-    kept: list[Segment] = []
+    fitted: list[Segment] = []
     room = width
     for text, style, _ in segments:
         fitting = text if cell_len(text) <= room else _head(text, room)
         if fitting:
-            kept.append(Segment(fitting, style))
+            fitted.append(Segment(fitting, style))
         room -= cell_len(fitting)
         if fitting != text:
             break
     if room > 0:
-        kept.append(Segment(" " * room, base))
+        fitted.append(Segment(" " * room, base))
     # The width is passed, not measured: Rich would count fewer cells, see `cell_size`.
-    return Strip(kept, width)
+    return Strip(fitted, width)
 
 
 def _head(text: str, cells: int) -> str:

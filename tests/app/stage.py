@@ -10,20 +10,20 @@ from textual.selection import Selection
 
 from ladechat.app import LadechatApp
 from ladechat.protocol import Settings
-from ladechat.screens.chat import ChatScreen
+from ladechat.screens.chat.screen import ChatScreen
 from ladechat.session.conversation import Conversation
 from ladechat.session.conversation_file import SavedConversation
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.prompt_history import PromptHistory
 from ladechat.session.recording import Recorder
+from ladechat.widgets.bars.key_footer import KeyFooter
+from ladechat.widgets.bars.message_line import ShownMessage
+from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.flow import safe
-from ladechat.widgets.key_footer import KeyFooter
-from ladechat.widgets.message_line import ShownMessage
-from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.sliders import ParameterSlider, Sliders
-from ladechat.widgets.status_line import StatusLine
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.prompt.prompt import Prompt
+from ladechat.widgets.sliders.sliders import ParameterSlider, Sliders
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.waiting import brings
 

@@ -4,11 +4,11 @@ import pytest
 
 from ladechat.protocol import Loading, Message
 from ladechat.screens.view import welcome
-from ladechat.widgets.panel import Panel
-from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.side import SidePanels
-from ladechat.widgets.transcript import Transcript
-from ladechat.widgets.waiting_questions import WaitingQuestions, rows
+from ladechat.widgets.panels.panel import Panel
+from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.prompt.prompt import Prompt
+from ladechat.widgets.prompt.waiting_questions import WaitingQuestions, rows
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.waiting import brings, until
@@ -192,7 +192,7 @@ async def test_the_welcome_is_said_first_and_not_sent() -> None:
 
 
 async def test_a_question_that_is_too_long_stays_in_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ladechat.screens.chat.MOST_TEXT", 10)
+    monkeypatch.setattr("ladechat.screens.chat.screen.MOST_TEXT", 10)
     stage = Stage()
     async with stage.app.run_test() as pilot:
         async with brings(lambda: "More than 10 characters are not sent" in stage.notice, pilot):

@@ -6,7 +6,7 @@ import pytest
 from textual.selection import Selection
 
 from ladechat.app import LadechatApp
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.replay import Recording
 from ladechat.widgets.presenter import RESTORED

@@ -16,21 +16,21 @@ from ladechat.app import LadechatApp
 from ladechat.commands import COMMANDS
 from ladechat.lessons.progress import Progress
 from ladechat.palette import Look
-from ladechat.screens.chat import ChatScreen
-from ladechat.screens.conversations import ConversationsScreen
-from ladechat.screens.explain import ExplainScreen
-from ladechat.screens.help import HelpScreen
-from ladechat.screens.learn import LearnScreen
-from ladechat.screens.models import ModelsScreen
+from ladechat.screens.chat.screen import ChatScreen
+from ladechat.screens.help.explain import ExplainScreen
+from ladechat.screens.help.help import HelpScreen
+from ladechat.screens.learn.screen import LearnScreen
+from ladechat.screens.lists.conversations import ConversationsScreen
+from ladechat.screens.lists.models import ModelsScreen
+from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.race import RaceScreen
-from ladechat.screens.replay import ReplayScreen
-from ladechat.screens.settings import SettingsScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.replay import Recording
-from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.side import SidePanels, View
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.panels.side import SidePanels, View
+from ladechat.widgets.prompt.prompt import Prompt
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered, ask, opens
 from tests.app.test_learn import Room as Lessons
 from tests.fake_engine import FakeEngine

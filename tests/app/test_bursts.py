@@ -8,13 +8,13 @@ from textual.command import CommandPalette
 from textual.screen import Screen
 from textual.widgets import Input
 
-from ladechat.screens.conversations import ConversationsScreen
-from ladechat.screens.explain import ExplainScreen
-from ladechat.screens.help import HelpScreen
-from ladechat.screens.learn import LearnScreen
-from ladechat.screens.models import ModelsScreen
+from ladechat.screens.help.explain import ExplainScreen
+from ladechat.screens.help.help import HelpScreen
+from ladechat.screens.learn.screen import LearnScreen
+from ladechat.screens.lists.conversations import ConversationsScreen
+from ladechat.screens.lists.models import ModelsScreen
+from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.race import RaceScreen
-from ladechat.screens.settings import SettingsScreen
 from ladechat.session.conversation_store import ConversationStore
 from tests.app.stage import Stage, answered, burst, opens
 from tests.app.test_commands import Room

@@ -15,16 +15,16 @@ from textual.widget import Widget
 from ladechat.garbage import collect_what_is_new
 from ladechat.lessons.progress import Progress
 from ladechat.protocol import Asked, Message, Settings, encode
-from ladechat.screens.chat import ChatScreen
-from ladechat.screens.learn import MOST_NEW_TOKENS, LearnScreen
+from ladechat.screens.chat.screen import ChatScreen
+from ladechat.screens.learn.screen import MOST_NEW_TOKENS, LearnScreen
 from ladechat.screens.race import RaceScreen
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.comparing import Comparison
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.measuring import Measuring
 from ladechat.session.replay import Recording
 from ladechat.session.single_questions import SingleQuestions
-from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.prompt.prompt import Prompt
 from tests.app.stage import Stage
 from tests.fake_engine import FakeEngine
 from tests.session.streams import stream, turn, write

@@ -10,17 +10,17 @@ from ladechat.commands import COMMANDS, SlashCommand, find, matching
 from ladechat.palette import Look
 from ladechat.preferences import DRAWING, SETTINGS, SettingsFile
 from ladechat.protocol import Configure, Settings
-from ladechat.screens.chat import ChatScreen
-from ladechat.screens.clipboard import keep
-from ladechat.screens.models import ModelsScreen
-from ladechat.screens.settings import SettingsScreen
+from ladechat.screens.chat.screen import ChatScreen
+from ladechat.screens.lists.models import ModelsScreen
+from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
+from ladechat.screens.terminal.clipboard import keep
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.known_models import GONE, known_models
 from ladechat.session.model_trial import NewEngine
 from ladechat.widgets.cells import cell_len
-from ladechat.widgets.command_list import SlashCommandList
-from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.prompt.command_list import SlashCommandList
+from ladechat.widgets.prompt.prompt import Prompt
 from tests.app.stage import Driver, Stage, answered, ask, burst, notices_of
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
@@ -94,7 +94,7 @@ async def test_behind_a_command_with_fixed_choices_these_are_listed() -> None:
         assert stage.prompt == "/decoder "
         async with brings(lambda: shown.option_count == 1, pilot):
             await pilot.press("p", "l", "a")  # what the screen calls it is found too
-        async with brings(lambda: stage.session.wished.decoder == "autoregressive", pilot):
+        async with brings(lambda: stage.session.requested.decoder == "autoregressive", pilot):
             await pilot.press("enter")
         async with brings(lambda: shown.option_count == len(stage.app.available_themes), pilot):
             prompt.load_text("/theme ")
@@ -162,7 +162,7 @@ async def test_whatever_is_refused_stays_in_the_prompt_to_be_corrected() -> None
             await refuses(pilot, stage, text)
         for text in ("/conversations", "/export 'a", "/export a.html b.html", "/export", "/code", "/race"):
             await refuses(pilot, stage, text)
-        assert stage.engine.commands == [] and stage.session.wished == Settings(decoder="auto")
+        assert stage.engine.commands == [] and stage.session.requested == Settings(decoder="auto")
         stage.engine.die()
         await until(lambda: "F5" in stage.activity, pilot)
         for text in ("/again", "/continue", "/race Why?"):
@@ -196,7 +196,7 @@ async def test_enter_runs_what_is_typed_by_then_and_not_what_the_list_held_befor
         prompt = stage.app.query_one(Prompt)
         async with brings(lambda: prompt.commands.display, pilot):
             prompt.insert("/l")
-        async with brings(lambda: stage.session.wished.decoder == "lookahead", pilot):
+        async with brings(lambda: stage.session.requested.decoder == "lookahead", pilot):
             prompt.load_text("/decoder lookahead")
             await prompt.action_send()
 
@@ -488,10 +488,10 @@ async def test_auto_in_the_palette_is_auto() -> None:
     stage = Room()
     async with stage.app.run_test() as pilot:
         await until(lambda: stage.activity == "ready", pilot)
-        async with brings(lambda: stage.session.wished.decoder == "suffix", pilot):
+        async with brings(lambda: stage.session.requested.decoder == "suffix", pilot):
             await ask(pilot, "/decoder suffix")
         commands = {command.title: command for command in stage.app.get_system_commands(stage.app.screen)}
-        async with brings(lambda: stage.session.wished.decoder == "auto", pilot):
+        async with brings(lambda: stage.session.requested.decoder == "auto", pilot):
             commands["Decoder: auto"].callback()
         assert {"Model …", "System prompt …", "Save settings"} <= commands.keys()
         assert [name for name in commands if "window" in name.casefold()], "a newcomer looks for it there"

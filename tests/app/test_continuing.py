@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from ladechat.app import LadechatApp
 from ladechat.export.conversation import talk_of
 from ladechat.protocol import Step
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversation_file import SavedConversation
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.replay import Recording
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage, answered, ask
 from tests.fake_engine import ANSWER, FakeEngine, tokens
 from tests.waiting import brings

@@ -11,14 +11,14 @@ from textual.strip import Strip
 from textual.widgets import Input, Label, OptionList
 
 from ladechat.protocol import Message
-from ladechat.screens.conversations import NONE_FOUND, NONE_YET, ConversationsScreen
+from ladechat.screens.lists.conversations import NONE_FOUND, NONE_YET, ConversationsScreen
 from ladechat.session.conversation_file import SavedConversation
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.prompt_history import PromptHistory
 from ladechat.widgets import flow
 from ladechat.widgets.flow import Line, Run, wrap
 from ladechat.widgets.presenter import REOPENED
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered, ask, burst, footer_names
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, forbid, write
@@ -139,7 +139,9 @@ async def test_before_the_first_screen_no_more_of_a_long_conversation_is_laid_ou
         stage = Stage(FakeEngine(), store=store, opened=store.conversations()[0])
         with monkeypatch.context() as patch:
             patch.setattr(flow, "wrap", wrap_counted)
-            patch.setattr("ladechat.widgets.message_lines.call_later", lambda *_: None)  # before any further part
+            patch.setattr(
+                "ladechat.widgets.transcript.message_lines.call_later", lambda *_: None
+            )  # before any further part
             async with stage.app.run_test() as pilot:
                 transcript = stage.app.query_one(Transcript)
                 await until(lambda: any("Answer" in line.text for line in shown(transcript)), pilot)

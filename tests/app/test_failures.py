@@ -11,7 +11,7 @@ from ladechat import protocol
 from ladechat.app import LadechatApp, run_chat
 from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Configure, Settings
-from ladechat.screens.models import ModelsScreen
+from ladechat.screens.lists.models import ModelsScreen
 from ladechat.session.conversation import UNANSWERED
 from ladechat.session.state import State
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, opens
@@ -294,7 +294,7 @@ async def test_a_restarted_engine_has_the_settings_that_were_wished_for_meanwhil
         await until(lambda: stage.activity == "ready", pilot)
         async with brings(lambda: "has ended" in stage.text, pilot):
             stage.engine.die()
-        async with brings(lambda: stage.session.wished.parameters == {"window": 6}, pilot):
+        async with brings(lambda: stage.session.requested.parameters == {"window": 6}, pilot):
             stage.slider("window").focus()
             await pilot.press("right")
         async with brings(lambda: len(stage.started) == 2, pilot):

@@ -5,11 +5,11 @@ from textual.widgets import Static
 
 from ladechat.app import LadechatApp
 from ladechat.keys import APP_KEYS, REPLAY_KEYS, key_names
-from ladechat.screens.help import ALWAYS, PASSES, HelpScreen
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.help.help import ALWAYS, PASSES, HelpScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.replay import Recording
-from ladechat.widgets.panel import Panel
-from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.panels.panel import Panel
+from ladechat.widgets.prompt.prompt import Prompt
 from tests.app.stage import Driver, Stage
 from tests.session.streams import GOLDEN
 from tests.waiting import brings, until

@@ -10,9 +10,9 @@ from ladechat.app import LadechatApp
 from ladechat.lessons.lesson import Phase
 from ladechat.lessons.progress import Progress
 from ladechat.protocol import Asked, Settings, encode
-from ladechat.screens.learn import MOST_NEW_TOKENS, LearnScreen
+from ladechat.screens.learn.screen import MOST_NEW_TOKENS, LearnScreen
 from ladechat.screens.race import RaceScreen
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.comparing import Comparison
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.engine_session import EngineSession

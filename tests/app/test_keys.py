@@ -8,11 +8,11 @@ from textual import command as palette
 from ladechat import catalog
 from ladechat.palette import Look
 from ladechat.protocol import Configure, DecoderInfo, Parameter
-from ladechat.widgets.slider import Slider
-from ladechat.widgets.sliders import Sliders
-from ladechat.widgets.status_line import StatusLine
-from ladechat.widgets.transcript import Transcript
-from ladechat.widgets.window_panel import WindowPanel
+from ladechat.widgets.bars.status_line import StatusLine
+from ladechat.widgets.panels.window_panel import WindowPanel
+from ladechat.widgets.sliders.slider import Slider
+from ladechat.widgets.sliders.sliders import Sliders
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, footer_has_room, footer_names
 from tests.fake_engine import FakeEngine
 from tests.waiting import brings, until

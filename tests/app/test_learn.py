@@ -14,17 +14,17 @@ from ladechat.lessons.scene import WINDOW
 from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Look
 from ladechat.protocol import Settings
-from ladechat.screens import learn_from_chat
-from ladechat.screens.help import HelpScreen
-from ladechat.screens.learn import MOST_NEW_TOKENS, LearnScreen
+from ladechat.screens.chat import learn_from_chat
+from ladechat.screens.help.help import HelpScreen
+from ladechat.screens.learn.screen import MOST_NEW_TOKENS, LearnScreen
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.single_questions import SingleQuestions
 from ladechat.session.state import SILENCE_SECONDS, State
-from ladechat.widgets.lesson_box import LessonBox
-from ladechat.widgets.panel import Panel
-from ladechat.widgets.slider import Slider
-from ladechat.widgets.status_line import StatusLine
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.bars.status_line import StatusLine
+from ladechat.widgets.lessons.lesson_box import LessonBox
+from ladechat.widgets.panels.panel import Panel
+from ladechat.widgets.sliders.slider import Slider
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered
 from tests.app.test_help import shown
 from tests.fake_engine import FakeEngine

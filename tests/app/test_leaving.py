@@ -7,7 +7,7 @@ from textual.selection import Selection
 
 from ladechat.protocol import Stop
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage, answered, ask
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.waiting import brings, patience, until
@@ -56,7 +56,7 @@ async def test_ctrl_c_copies_the_selection_and_neither_stops_nor_quits() -> None
 
 
 async def test_ctrl_c_quits_only_at_the_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ladechat.screens.chat.QUIT_SECONDS", patience())  # a machine at work takes longer
+    monkeypatch.setattr("ladechat.screens.chat.screen.QUIT_SECONDS", patience())  # a machine at work takes longer
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await until(lambda: stage.activity == "ready", pilot)

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from ladechat.app import LadechatApp
 from ladechat.protocol import Configure, Step, Watch
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording
-from ladechat.widgets.lens_panel import LensPanel
-from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.side import SidePanels
-from ladechat.widgets.window_panel import WindowPanel
+from ladechat.widgets.panels.lens_panel import LensPanel
+from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.panels.window_panel import WindowPanel
+from ladechat.widgets.prompt.prompt import Prompt
 from tests.app.stage import Driver, Stage, answered
 from tests.fake_engine import FakeEngine
 from tests.waiting import brings, until

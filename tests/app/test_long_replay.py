@@ -11,10 +11,10 @@ from textual.widgets import Input
 
 from ladechat.app import LadechatApp
 from ladechat.protocol import Asked, Closed, Step, encode
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session import replay
 from ladechat.session.replay import Lines, Recording
-from ladechat.widgets.transport import Transport
+from ladechat.widgets.bars.transport import Transport
 from tests.app.stage import notices_of
 from tests.session.streams import stream, turn, write
 from tests.waiting import brings, until

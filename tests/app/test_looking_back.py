@@ -7,21 +7,21 @@ from textual.widgets import OptionList
 
 from ladechat.app import LadechatApp
 from ladechat.protocol import Pace
-from ladechat.screens.conversations import ConversationsScreen
-from ladechat.screens.looking_back import NO_LONGER_KEPT
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.chat.looking_back import STEPS_DROPPED
+from ladechat.screens.lists.conversations import ConversationsScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording
-from ladechat.widgets.answer_steps import NEVER_KNOWN
-from ladechat.widgets.biography_panel import BiographyPanel
-from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.seek_bar import SeekBar
-from ladechat.widgets.side import SidePanels
-from ladechat.widgets.speed_panel import SpeedPanel
-from ladechat.widgets.status_line import StatusLine
-from ladechat.widgets.transcript import Transcript
-from ladechat.widgets.window_panel import WindowPanel
+from ladechat.widgets.bars.seek_bar import SeekBar
+from ladechat.widgets.bars.status_line import StatusLine
+from ladechat.widgets.panels.biography_panel import BiographyPanel
+from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.panels.speed_panel import SpeedPanel
+from ladechat.widgets.panels.window_panel import WindowPanel
+from ladechat.widgets.prompt.prompt import Prompt
+from ladechat.widgets.steps.answer_steps import NEVER_KNOWN
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Driver, Stage, answered, ask, footer_has_room, footer_names, opens
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
@@ -162,7 +162,7 @@ async def test_a_click_on_a_token_or_a_bar_or_the_line_goes_to_its_step() -> Non
             await pilot.click(transcript, offset=place_of(stage.app, " there"))
         assert stage.app.query_one(Prompt).has_focus
         stage.screen.view.presenter.answers.keep(0)
-        async with brings(lambda: stage.notices == [NO_LONGER_KEPT], pilot):
+        async with brings(lambda: stage.notices == [STEPS_DROPPED], pilot):
             await pilot.click(transcript, offset=place_of(stage.app, "A"))
 
 

@@ -11,7 +11,7 @@ import pytest
 from textual.app import App
 
 from ladechat.app import LadechatApp
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.reading import UnreadableRecording
 from ladechat.session.replay import Recording
 from tests.session.mutations import mutated

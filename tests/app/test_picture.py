@@ -5,10 +5,10 @@ from itertools import combinations
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ladechat.screens.explain import ExplainScreen
-from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.side import SidePanels
-from ladechat.widgets.slider import Slider
+from ladechat.screens.help.explain import ExplainScreen
+from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.prompt.prompt import Prompt
+from ladechat.widgets.sliders.slider import Slider
 from tests.app.stage import Driver, Stage, ask
 from tests.fake_engine import FakeEngine
 from tests.waiting import brings

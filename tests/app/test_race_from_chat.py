@@ -5,8 +5,8 @@ import pytest
 from ladechat.protocol import Stop
 from ladechat.screens.race import RaceScreen
 from ladechat.session.state import SILENCE_SECONDS, State
-from ladechat.widgets.remarks import Remarks
-from ladechat.widgets.transport import Transport
+from ladechat.widgets.bars.transport import Transport
+from ladechat.widgets.panels.remarks import Remarks
 from tests.app.stage import Driver, Stage, answered, ask, opens
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.waiting import brings, until
@@ -40,7 +40,7 @@ async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -
         async with brings(lambda: stage.app.screen is stage.screen, pilot):
             await pilot.press("escape")
         assert stage.prompt == "/nosuch"
-        assert stage.text == before and stage.engine.settings == stage.session.wished
+        assert stage.text == before and stage.engine.settings == stage.session.requested
         async with brings(lambda: stage.prompt == "", pilot):
             await pilot.press("ctrl+u")
         await answered(pilot, stage, "Three?", times=3)

@@ -8,14 +8,14 @@ from ladechat.app import LadechatApp
 from ladechat.keys import RACE_KEYS
 from ladechat.palette import Look
 from ladechat.protocol import Message
-from ladechat.screens.help import HelpScreen
+from ladechat.screens.help.help import HelpScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import PLAIN, Clock, Track
+from ladechat.widgets.bars.transport import Transport
 from ladechat.widgets.lane import LaneHead, LaneView
-from ladechat.widgets.remarks import Remarks
-from ladechat.widgets.transcript import Transcript
-from ladechat.widgets.transport import Transport
+from ladechat.widgets.panels.remarks import Remarks
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Driver, footer_names
 from tests.app.test_help import shown
 from tests.fake_engine import FakeEngine

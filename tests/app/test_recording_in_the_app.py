@@ -7,7 +7,7 @@ import pytest
 from ladechat.protocol import Step, TurnFinished
 from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording
-from ladechat.widgets.speed_panel import SpeedPanel
+from ladechat.widgets.panels.speed_panel import SpeedPanel
 from tests.app.stage import Stage, ask
 from tests.fake_engine import FakeEngine
 from tests.waiting import brings, until
@@ -16,7 +16,7 @@ from tests.waiting import brings, until
 async def test_f7_begins_and_ends_a_recording_and_a_mark_shows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ladechat.screens.recordings.default_path", lambda _: tmp_path / "talk.jsonl")
+    monkeypatch.setattr("ladechat.screens.chat.recordings.default_path", lambda _: tmp_path / "talk.jsonl")
     stage = Stage(FakeEngine(answers=("An answer.",)))
     async with stage.app.run_test() as pilot:
         mark = stage.app.query_one("#recording")
@@ -39,7 +39,7 @@ async def test_f7_begins_and_ends_a_recording_and_a_mark_shows_it(
 async def test_a_recording_that_cannot_be_written_is_told_of_and_the_conversation_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ladechat.screens.recordings.default_path", lambda _: tmp_path)
+    monkeypatch.setattr("ladechat.screens.chat.recordings.default_path", lambda _: tmp_path)
     stage = Stage(FakeEngine(answers=("An answer.",)))
     async with stage.app.run_test() as pilot:
         await until(lambda: stage.activity == "ready", pilot)

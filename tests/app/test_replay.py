@@ -11,17 +11,17 @@ from textual.strip import Strip
 
 from ladechat.app import LadechatApp
 from ladechat.protocol import Configure, Failed, Step, TurnFinished
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.view import welcome
 from ladechat.session.recording import Recorder
 from ladechat.session.replay import Recording
-from ladechat.widgets.panel import Panel
+from ladechat.widgets.bars.status_line import StatusLine
+from ladechat.widgets.bars.transport import Transport
+from ladechat.widgets.panels.panel import Panel
+from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.presenter import ENDED
-from ladechat.widgets.side import SidePanels
-from ladechat.widgets.sliders import Sliders
-from ladechat.widgets.status_line import StatusLine
-from ladechat.widgets.transcript import Transcript
-from ladechat.widgets.transport import Transport
+from ladechat.widgets.sliders.sliders import Sliders
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered, ask, footer_has_room, footer_names
 from tests.fake_engine import FakeEngine
 from tests.session.streams import GOLDEN

@@ -10,15 +10,15 @@ import pytest
 from textual.widget import Widget
 
 from ladechat.palette import Look
-from ladechat.screens.clipboard import keep
-from ladechat.screens.help import HelpScreen
-from ladechat.widgets.key_footer import KeyFooter
-from ladechat.widgets.message_line import MessageLine
-from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.sliders import Sliders
-from ladechat.widgets.status_line import StatusLine
+from ladechat.screens.help.help import HelpScreen
+from ladechat.screens.terminal.clipboard import keep
+from ladechat.widgets.bars.key_footer import KeyFooter
+from ladechat.widgets.bars.message_line import MessageLine
+from ladechat.widgets.bars.status_line import StatusLine
+from ladechat.widgets.prompt.prompt import Prompt
+from ladechat.widgets.sliders.sliders import Sliders
 from ladechat.widgets.too_small import TooSmall
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.waiting import brings, until
@@ -165,7 +165,7 @@ async def test_messages_are_whole_and_cover_nothing() -> None:
 
 
 async def test_messages_since_the_last_key_are_shown_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ladechat.screens.app_messages.SECONDS_BEFORE_KEYS", math.inf)
+    monkeypatch.setattr("ladechat.screens.terminal.app_messages.SECONDS_BEFORE_KEYS", math.inf)
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await until(lambda: stage.activity == "ready", pilot)
@@ -178,7 +178,7 @@ async def test_messages_since_the_last_key_are_shown_each_once(monkeypatch: pyte
         stage.screen.notify("third")
         assert shown(stage) == ["third"]
         async with brings(lambda: shown(stage) == [] and stage.prompt == "ab", pilot):
-            monkeypatch.setattr("ladechat.screens.app_messages.SECONDS_BEFORE_KEYS", 0.0)
+            monkeypatch.setattr("ladechat.screens.terminal.app_messages.SECONDS_BEFORE_KEYS", 0.0)
             await pilot.press("b")
 
 

@@ -12,11 +12,11 @@ import pytest
 from textual.widgets import Input, Label
 
 from ladechat.export.command import Wanted, run
-from ladechat.screens.help import HelpScreen
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.help.help import HelpScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session import exporting
 from ladechat.session.recording import Recorder
-from ladechat.widgets.status_line import ANSWERING, PAUSED, StatusLine
+from ladechat.widgets.bars.status_line import ANSWERING, PAUSED, StatusLine
 from tests.app.stage import Driver, Stage, answered, ask
 from tests.fake_engine import FakeEngine
 from tests.session.streams import GOLDEN
@@ -106,7 +106,7 @@ async def test_file_and_options_reach_the_export_and_its_sentence_comes_back(
             await said(pilot, stage, "No space")
             == f"Nothing is exported: No space left on device; make room in {gettempdir()}."
         )
-        monkeypatch.setattr("ladechat.screens.recordings.in_page", lambda: True)
+        monkeypatch.setattr("ladechat.screens.chat.recordings.in_page", lambda: True)
         await ask(pilot, "/export ../talk.html --force")
         await said(pilot, stage, "In a browser /export takes nothing behind it")
 
@@ -149,7 +149,7 @@ async def test_quitting_ends_an_export_and_leaves_nothing_behind(
 def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where F7 records to."""
     path = tmp_path / "talk.jsonl"
-    monkeypatch.setattr("ladechat.screens.recordings.default_path", lambda _: path)
+    monkeypatch.setattr("ladechat.screens.chat.recordings.default_path", lambda _: path)
     return path
 
 
@@ -157,7 +157,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def test_a_replay_of_what_was_just_recorded_leads_back_to_the_chat_as_it_was(
     recorded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ladechat.screens.recordings.recordings_folder", lambda: recorded.parent / "recordings")
+    monkeypatch.setattr("ladechat.screens.chat.recordings.recordings_folder", lambda: recorded.parent / "recordings")
     stage = Stage(FakeEngine(answers=("An answer that is found.",)))
     async with stage.app.run_test(size=(100, 30)) as pilot:
         await ask(pilot, "/replay")
@@ -206,7 +206,7 @@ async def test_a_replay_of_what_was_just_recorded_leads_back_to_the_chat_as_it_w
 async def test_without_a_recording_of_its_own_a_session_replays_the_latest_and_says_which(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ladechat.screens.recordings.recordings_folder", lambda: tmp_path)
+    monkeypatch.setattr("ladechat.screens.chat.recordings.recordings_folder", lambda: tmp_path)
     earlier, latest = (tmp_path / f"2026-01-0{day}-100000-demo.ladechat.jsonl" for day in (1, 2))
     earlier.touch()
     copy(GOLDEN[-1], latest)

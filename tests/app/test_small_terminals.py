@@ -7,14 +7,14 @@ from textual.containers import VerticalScroll
 from textual.widgets import OptionList, TextArea
 
 from ladechat.keys import APP_KEYS
-from ladechat.screens.conversations import ConversationsScreen
-from ladechat.screens.explain import ExplainScreen
-from ladechat.screens.help import ALWAYS, PASSES, HelpScreen
-from ladechat.screens.settings import SettingsScreen
+from ladechat.screens.help.explain import ExplainScreen
+from ladechat.screens.help.help import ALWAYS, PASSES, HelpScreen
+from ladechat.screens.lists.conversations import ConversationsScreen
+from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversation_store import ConversationStore
-from ladechat.widgets.field import Field
-from ladechat.widgets.key_footer import KeyFooter
+from ladechat.widgets.bars.key_footer import KeyFooter
+from ladechat.widgets.lists.field import Field
 from tests.app.stage import Driver, ask, opens
 from tests.app.test_commands import Room
 from tests.waiting import brings, until

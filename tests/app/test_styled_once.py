@@ -7,8 +7,8 @@ import pytest
 from textual.css.stylesheet import Stylesheet
 from textual.dom import DOMNode
 
-from ladechat.screens.help import HelpScreen
-from ladechat.widgets.status_line import StatusLine
+from ladechat.screens.help.help import HelpScreen
+from ladechat.widgets.bars.status_line import StatusLine
 from tests.app.stage import Stage, opens
 from tests.waiting import brings
 

@@ -4,9 +4,9 @@ from textual import events
 from textual.message import Message
 from textual.widgets import TextArea
 
-from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.side import SidePanels
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.prompt.prompt import Prompt
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage, ask
 from tests.fake_engine import FakeEngine
 from tests.waiting import brings, until

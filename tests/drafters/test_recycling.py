@@ -12,7 +12,7 @@ from ladechat.decoder.drafters.drafter import PassResult, Room
 from ladechat.decoder.drafters.recycling import (
     CHANCES,
     CHANCES_AFTER_TWO,
-    CHANCES_BEHIND,
+    CHANCES_LATER,
     UNKNOWN,
     RecyclingDrafter,
     largest,
@@ -163,7 +163,7 @@ def test_the_tree_is_the_likeliest_there_is_by_the_chances_of_ranks(
             return dict(zip(ranks[token], CHANCES, strict=False))
         known = len(CHANCES_AFTER_TWO)
         first = dict(zip(ranks[token], CHANCES_AFTER_TWO, strict=False))
-        return first | dict(zip(ranks[token][known:RANKS], CHANCES_BEHIND, strict=False))
+        return first | dict(zip(ranks[token][known:RANKS], CHANCES_LATER, strict=False))
 
     level: dict[tuple[int, ...], float] = {(UNKNOWN, 0): 1.0}
     chances: dict[tuple[int, ...], float] = {}

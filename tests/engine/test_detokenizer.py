@@ -70,7 +70,7 @@ def test_pieces_are_one_a_token_and_the_same_however_the_tokens_are_bundled(fami
 def test_texts_that_had_to_make_room_are_said_again(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = ALL[family]()
     expected = TokenTexts(tokenizer).names(range(40))
-    monkeypatch.setattr(detokenizer_module, "KEPT_TEXTS", 7)
+    monkeypatch.setattr(detokenizer_module, "CACHED_TEXTS", 7)
     texts = TokenTexts(tokenizer)
     assert [texts.names(range(40)) for _ in range(2)] == [expected] * 2
 
@@ -81,7 +81,7 @@ def test_texts_that_are_known_already_change_no_piece(family: str, data: st.Data
     """Answer after answer, against a detokenizer that asks the tokenizer for every token behind those before it."""
     tokenizer = ALL[family]()
     texts, asking = TokenTexts(tokenizer), TokenTexts(tokenizer)
-    asking.behind = lambda _: None
+    asking.after_any = lambda _: None
     for _ in range(data.draw(st.integers(1, 3))):
         token_ids = data.draw(answers(tokenizer))
         known, asked = Detokenizer(texts), Detokenizer(asking)

@@ -18,9 +18,9 @@ from ladechat.export import cells
 from ladechat.export.cast import cast
 from ladechat.export.film import Frame, Reel, Size, full_colour, moments, shoot
 from ladechat.palette import HUES
-from ladechat.screens.replay import ReplayScreen
+from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.replay import Recording
-from ladechat.widgets.key_footer import KeyFooter
+from ladechat.widgets.bars.key_footer import KeyFooter
 from tests.export.films import RECORDINGS, SIZE, ShownCell, ShownScreen, filmed, screen_of
 from tests.export.talks import two_turns
 from tests.waiting import until

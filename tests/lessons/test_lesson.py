@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from ladechat.lessons.lesson import LEFT_BEHIND, MISSED, Lesson, Phase
+from ladechat.lessons.lesson import MISSED, PASSED_ALREADY, Lesson, Phase
 from ladechat.lessons.scene import Card, LookCard, Predict, Say, Scene, Task, at_end, at_step, by_tokens, set_to
 from ladechat.protocol import Asked, Event, Failed, Settings, SettingsApplied, Step, TurnStarted
 from tests.widgets import sample_steps
@@ -189,7 +189,7 @@ def test_one_goes_on_where_one_was_without_being_asked_again() -> None:
     beyond.work()
     assert beyond.lesson.at_last_card
     beyond.lesson.back()
-    assert beyond.text == LEFT_BEHIND
+    assert beyond.text == PASSED_ALREADY
 
 
 def test_a_prediction_that_was_made_is_not_asked_for_again_with_its_answer_known() -> None:

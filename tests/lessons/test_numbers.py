@@ -6,7 +6,7 @@ from ladechat import registry
 from ladechat.lessons.numbers import _slots
 from ladechat.lessons.one_token import _first_tokens
 from ladechat.lessons.scene import Run
-from ladechat.widgets.speed_panel import SpeedPanel
+from ladechat.widgets.panels.speed_panel import SpeedPanel
 from tests.decoder.table_runner import random_table
 from tests.widgets.hosting import Host, lines
 from tests.widgets.sample_steps import plain_step

@@ -4,13 +4,13 @@ import pytest
 from textual.geometry import Size
 
 from ladechat.app import LadechatApp
-from ladechat.lessons.lesson import LEFT_BEHIND, MISSED, Lesson, Phase
+from ladechat.lessons.lesson import MISSED, PASSED_ALREADY, Lesson, Phase
 from ladechat.lessons.progress import Progress
 from ladechat.lessons.scene import Predict, Scene, Task
 from ladechat.lessons.scenes import SCENES
-from ladechat.screens.learn import LearnScreen
-from ladechat.screens.learn_from_chat import lesson_session
-from ladechat.widgets.lesson_box import LessonBox
+from ladechat.screens.chat.learn_from_chat import lesson_session
+from ladechat.screens.learn.screen import LearnScreen
+from ladechat.widgets.lessons.lesson_box import LessonBox
 from tests.app.stage import Driver
 from tests.waiting import brings, until
 
@@ -48,7 +48,7 @@ async def walked(scene: Scene, cards: int) -> Lesson:
         while True:
             await until(lambda: screen.lesson.page.phase is not Phase.RUNNING, pilot)
             await check_card(pilot, screen)
-            if screen.lesson.place == cards - 1 and screen.lesson.page.phase is Phase.TOLD:
+            if screen.lesson.place == cards - 1 and screen.lesson.page.phase is Phase.EXPLAINED:
                 return screen.lesson
             await do_what_the_card_asks(pilot, screen)
 
@@ -57,7 +57,7 @@ async def check_card(pilot: Driver, screen: LearnScreen) -> None:
     """The card has something to say, and room for all of it; and what it talks about is on the screen."""
     await pilot.pause()
     page, box = screen.lesson.page, screen.query_one(LessonBox)
-    assert page.text not in ("", MISSED, LEFT_BEHIND)
+    assert page.text not in ("", MISSED, PASSED_ALREADY)
     size = box.content_size
     assert box.get_content_height(Size(80, 24), Size(80, 24), size.width) <= size.height
     panel = screen.query_one(f"#{page.card.panel}")

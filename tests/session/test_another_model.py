@@ -70,18 +70,18 @@ async def test_a_model_that_is_found_takes_over_and_answers_the_whole_conversati
     await room.session.close()
 
 
-@pytest.mark.parametrize(("wished", "expected"), [("suffix", "suffix"), ("hidden_transfer", "auto")])
+@pytest.mark.parametrize(("requested", "expected"), [("suffix", "suffix"), ("hidden_transfer", "auto")])
 async def test_what_is_set_while_a_model_is_looked_for_holds_for_it_if_it_has_that_decoder(
-    wished: str, expected: str
+    requested: str, expected: str
 ) -> None:
     old, new = FakeEngine(), FakeEngine(hold_loading=True)
     room, choosing = await chosen(old, new)
-    room.session.configure(protocol.Configure(decoder=wished, temperature=0.5, parameters={"nodes": 3}))
+    room.session.configure(protocol.Configure(decoder=requested, temperature=0.5, parameters={"nodes": 3}))
     new._say(Loading(stage=2, stages=2, doing="reading the weights"))
     await room.until(lambda: bool(choosing.taken))
     await room.until(lambda: new.settings.temperature == 0.5)
     assert (new.settings.decoder, new.settings.parameters) == (expected, {"nodes": 3})
-    assert room.session.wished == new.settings
+    assert room.session.requested == new.settings
     await room.session.close()
 
 
@@ -95,7 +95,7 @@ async def test_another_model_begins_with_its_own_decoder_unless_another_one_was_
     for model, expected in (("owner/other", then), ("demo", decoder)):
         assert room.session.use_model(model, room._new_engine)
         await room.until(partial(lambda model: choosing.taken[-1:] == [model] and room.state is State.READY, model))
-        assert room.session.wished.decoder == expected
+        assert room.session.requested.decoder == expected
     assert choosing.replaced == (["lookahead", "auto"] if decoder == "lookahead" else ["", ""])
     await room.session.close()
 
@@ -110,7 +110,7 @@ async def test_a_model_that_is_found_and_cannot_be_loaded_gives_way_to_the_one_b
     assert room.session.use_model("owner/torn", room._new_engine)
     new._say(Loading(stage=2, stages=2, doing="reading the weights"))
     await room.until(lambda: choosing.taken == ["owner/torn"])
-    assert room.session.wished.decoder == Settings().decoder
+    assert room.session.requested.decoder == Settings().decoder
     room.session.ask("Two?")
     new.fail_fatally()
     await room.until(lambda: choosing.taken == ["owner/torn", ""] and room.state is State.READY)

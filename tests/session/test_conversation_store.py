@@ -54,7 +54,7 @@ def test_a_conversation_has_its_file_from_the_first_answer_on(tmp_path: Path) ->
     store.add(exchange("And N?"))
     (kept,) = ConversationStore(tmp_path / "data" / "talks").conversations()
     assert kept.exchanges == [exchange("What is W?", "Its width."), exchange("And N?")]
-    assert (kept.title, kept.path) == ("What is W?", store.path) and store.kept
+    assert (kept.title, kept.path) == ("What is W?", store.path) and store.is_saved
 
 
 def test_only_its_user_can_read_a_conversation(tmp_path: Path) -> None:
@@ -201,12 +201,12 @@ def test_a_conversation_whose_file_is_taken_away_is_not_called_kept_and_the_next
     store.add(exchange("Two?"))
     store.replace_last(exchange("Two?", "Yes, and more."))
     store.rename(store.conversations()[0], "Title")
-    assert store.path is not None and store.kept
+    assert store.path is not None and store.is_saved
     take_away(store.path, how)
-    assert (store.kept, store.removed) == (False, True)
+    assert (store.is_saved, store.removed) == (False, True)
     store.add(exchange("Three?"))
     (kept,) = ConversationStore(tmp_path / "talks").conversations()
-    assert (store.kept, store.removed, store.path) == (True, False, kept.path)
+    assert (store.is_saved, store.removed, store.path) == (True, False, kept.path)
     assert [one.question for one in kept.exchanges] == ["One?", "Two?", "Three?"]
     assert (kept.exchanges[1].answer, kept.given_title, kept.system) == ("Yes, and more.", "Title", "Be brief.")
 
@@ -217,7 +217,7 @@ def test_an_opened_conversation_whose_file_is_taken_away_goes_on_whole(tmp_path:
     store = ConversationStore(tmp_path / "talks")
     store.open(store.conversations()[0])
     take_away(path, how)
-    assert not store.kept
+    assert not store.is_saved
     store.add(exchange("Two?"))
     (kept,) = ConversationStore(tmp_path / "talks").conversations()
     assert [one.question for one in kept.exchanges] == ["One?", "Two?"] and kept.title == "Title"
@@ -429,7 +429,7 @@ def test_a_failure_is_told_once_and_what_was_not_written_follows_later(tmp_path:
     store.failed = told.append
     assert store.conversations() == []
     store.add(exchange("One?"))
-    assert not store.kept
+    assert not store.is_saved
     store.add(exchange("Two?"))
     assert len(told) == 1
     folder.unlink()

@@ -90,8 +90,8 @@ async def test_of_the_logs_only_the_newest_are_kept(engine_that: Start) -> None:
     await all_events(engine)
     await engine.close()
     kept = sorted(path.name for path in folder.glob("engine-*.log"))
-    assert len(kept) == live.LOGS_KEPT and kept[-1] == engine.log.name
-    assert len(list(folder.glob("*.log.1"))) == live.LOGS_KEPT - 1
+    assert len(kept) == live.MOST_LOGS and kept[-1] == engine.log.name
+    assert len(list(folder.glob("*.log.1"))) == live.MOST_LOGS - 1
     assert (folder / "mine.txt").exists()
 
 

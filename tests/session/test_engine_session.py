@@ -220,12 +220,12 @@ async def test_settings_that_the_engine_had_to_shrink_are_those_of_the_next_engi
     await room.reach(State.READY)
     room.session.configure(Configure(decoder="lookahead", parameters={"window": 20, "nodes": 3}))
     await room.until(lambda: isinstance(room.screen.events[-1], protocol.SettingsApplied))
-    assert room.session.wished.parameters == {"window": 20, "nodes": 3}
+    assert room.session.requested.parameters == {"window": 20, "nodes": 3}
     engine._say(Failed(code="out_of_memory", message="Full.", hint="Less.", turn=None))
     smaller = Settings(decoder="lookahead", parameters={"window": 10})
     engine._say(protocol.SettingsApplied(settings=smaller))
     await room.until(lambda: room.screen.events[-1] == engine_event(room, protocol.SettingsApplied))
-    assert room.session.wished.parameters == {"window": 10, "nodes": 3}
+    assert room.session.requested.parameters == {"window": 10, "nodes": 3}
     await room.session.close()
 
 

@@ -47,7 +47,7 @@ async def test_all_lanes_run_in_the_engine_of_the_chat_and_it_goes_on() -> None:
     assert [lane.name for lane in race.lanes] == list(DEFAULT_DECODERS) and all(lane.whole for lane in race.lanes)
     assert [lane.settings.decoder for lane in race.lanes if lane.settings] == list(DEFAULT_DECODERS)
     assert not engine.closed and not chat.session.racing and chat.state is State.READY
-    assert chat.screen.events == shown and engine.settings == chat.session.wished
+    assert chat.screen.events == shown and engine.settings == chat.session.requested
     turn = chat.session.conversation.turn
     await chat.answered("Two?")
     assert engine.questions[-1].turn == turn + 1 and len(chat.settings) == 1

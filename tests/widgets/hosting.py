@@ -6,7 +6,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from ladechat.widgets.panel import Panel
+from ladechat.widgets.panels.panel import Panel
 from tests.waiting import until
 
 

@@ -10,11 +10,11 @@ from textual.widgets import Label
 from ladechat.palette import Palette
 from ladechat.protocol import Event, Settings, Step, TurnStarted
 from ladechat.screens.view import ConversationView
-from ladechat.widgets.answer_steps import AnswerSteps, KeptAnswers
-from ladechat.widgets.arrangement import Arrangement
-from ladechat.widgets.biography_panel import BiographyPanel
-from ladechat.widgets.message_line import ShownMessage
-from ladechat.widgets.panel import Panel
+from ladechat.widgets.bars.message_line import ShownMessage
+from ladechat.widgets.panels.biography_panel import BiographyPanel
+from ladechat.widgets.panels.panel import Panel
+from ladechat.widgets.steps.answer_steps import AnswerSteps, RecentAnswers
+from ladechat.widgets.steps.arrangement import Arrangement
 from tests.fake_engine import POLICY_CHOICE
 from tests.widgets.sample_steps import answer, finished, plain_step, sharpening
 
@@ -53,7 +53,7 @@ def test_a_choice_holds_from_the_step_that_follows_it() -> None:
 
 def test_the_oldest_answers_go_first_and_the_latest_never() -> None:
     most = kept(4).size
-    answers = KeptAnswers(most_bytes=most)
+    answers = RecentAnswers(most_bytes=most)
     for turn in (1, 2, 3):
         answers.begin(turn, kept(3), block=turn)
     assert [turn for turn in (1, 2, 3) if answers.get(turn)] == [2, 3]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.widgets.block import Block, Kind
 from ladechat.widgets.flow import Ink
+from ladechat.widgets.transcript.block import Block, Kind
 
 KINDS: Sequence[Kind] = ("user", "model", "notice")
 PIECES = st.lists(st.lists(st.text(alphabet="ab \n\u4e2d", max_size=8), max_size=4), max_size=12)

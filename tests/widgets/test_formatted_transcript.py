@@ -4,9 +4,9 @@ import pytest
 from textual.geometry import Offset
 from textual.selection import Selection
 
-from ladechat.widgets.block import INDENT
-from ladechat.widgets.prompt_size import size_of
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.prompt.prompt_size import size_of
+from ladechat.widgets.transcript.block import INDENT
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.waiting import brings, until
 from tests.widgets.hosting import Host, lines, style_of
 from tests.widgets.test_transcript import read, steps_of
@@ -47,7 +47,7 @@ async def test_answers_are_formatted_on_demand_and_questions_stay_as_they_were_w
 async def test_a_formatted_answer_grows_a_few_times_a_second_and_is_whole_when_it_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ladechat.widgets.transcript.FORMATTING_SECONDS", 1000.0)
+    monkeypatch.setattr("ladechat.widgets.transcript.transcript.FORMATTING_SECONDS", 1000.0)
     transcript = Transcript()
     async with Host(transcript, 40, 12).run_test():
         transcript.formatted = True

@@ -5,7 +5,7 @@ from typing import ClassVar
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 
-from ladechat.widgets.key_footer import KeyFooter
+from ladechat.widgets.bars.key_footer import KeyFooter
 from tests.waiting import brings, until
 
 PACE = Binding.Group("Pace", compact=True)

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from ladechat.widgets.later import Frames, call_later
-from ladechat.widgets.panel import Panel, Row
+from ladechat.widgets.panels.panel import Panel, Row
 from tests.waiting import brings
 from tests.widgets.hosting import Host, drawn
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ladechat.widgets.block import Kind
-from ladechat.widgets.find import first_in
 from ladechat.widgets.flow import UNKNOWN, Ink
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.transcript.block import Kind
+from ladechat.widgets.transcript.find import first_in
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.waiting import brings, until
 from tests.widgets.hosting import Host, lines
 from tests.widgets.sample_steps import step
@@ -45,8 +45,8 @@ class Parts:
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
     parts = Parts()
-    monkeypatch.setattr("ladechat.widgets.message_lines.call_later", parts.later)
-    monkeypatch.setattr("ladechat.widgets.message_lines.PART_SECONDS", 0.0)
+    monkeypatch.setattr("ladechat.widgets.transcript.message_lines.call_later", parts.later)
+    monkeypatch.setattr("ladechat.widgets.transcript.message_lines.PART_SECONDS", 0.0)
     return parts
 
 

@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from ladechat.palette import Palette
 from ladechat.protocol import LensView
-from ladechat.widgets.lens_panel import LensPanel, spread
+from ladechat.widgets.panels.lens_panel import LensPanel, spread
 from tests.waiting import until
 from tests.widgets.hosting import Host, drawn, lines, style_of
 from tests.widgets.sample_steps import answer, lens_view, plain_step, sharpening, step

@@ -5,7 +5,7 @@ import pytest
 from rich.style import Style
 
 from ladechat.palette import Palette
-from ladechat.widgets.mask_panel import UPPER_HALF, MaskPanel
+from ladechat.widgets.panels.mask_panel import UPPER_HALF, MaskPanel
 from tests.widgets.hosting import Host, drawn, lines
 from tests.widgets.sample_steps import answer, candidate, plain_step, pool_view, step, timing, window_view
 

@@ -6,7 +6,7 @@ from rich.cells import chop_cells, get_character_cell_size, set_cell_size, split
 
 from ladechat.widgets.cells import cell_len, cell_size, drawn, printable
 from ladechat.widgets.measuring import measure_alike
-from ladechat.widgets.prompt import Prompt
+from ladechat.widgets.prompt.prompt import Prompt
 from tests.app.stage import Stage
 from tests.waiting import brings, until
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ladechat.protocol import Decision, ExpectedTokens, PassCost, PolicyChoice
-from ladechat.widgets.policy_panel import COST, TAKEN, TOKENS, PassChoice, PolicyPanel
+from ladechat.widgets.panels.policy_panel import COST, TAKEN, TOKENS, PassChoice, PolicyPanel
 from tests.fake_engine import POLICY_CHOICE
 from tests.widgets.hosting import Host, lines
 from tests.widgets.sample_steps import step, timing

@@ -6,8 +6,8 @@ import pytest
 from ladechat.palette import Palette
 from ladechat.protocol import DraftTree
 from ladechat.widgets.cells import SPACE
-from ladechat.widgets.draft_sources import SOURCES
-from ladechat.widgets.pool_panel import PoolPanel
+from ladechat.widgets.panels.pool_panel import PoolPanel
+from ladechat.widgets.steps.draft_sources import SOURCES
 from tests.widgets.hosting import Host, drawn, lines, style_of
 from tests.widgets.sample_steps import answer, candidate, plain_step, pool_view, step
 

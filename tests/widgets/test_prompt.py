@@ -5,7 +5,7 @@ import time
 from textual import events
 from textual.widgets.text_area import Edit, EditResult
 
-from ladechat.widgets.prompt import SECONDS_BETWEEN_KEYS, Prompt
+from ladechat.widgets.prompt.prompt import SECONDS_BETWEEN_KEYS, Prompt
 from tests.app.stage import Stage
 from tests.waiting import brings, until
 

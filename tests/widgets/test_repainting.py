@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
-from ladechat.widgets.transcript import FORMATTING_SECONDS, Transcript
+from ladechat.widgets.transcript.transcript import FORMATTING_SECONDS, Transcript
 from tests.widgets.hosting import Host
 from tests.widgets.sample_steps import TEXT, step
 

@@ -10,13 +10,13 @@ from textual.strip import Strip
 
 from ladechat import protocol
 from ladechat.protocol import Failed, Loading, Ready, Settings, TurnStarted
+from ladechat.widgets.bars.seek_bar import SeekBar
+from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.cells import cell_len
+from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.presenter import Presenter
-from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.seek_bar import SeekBar
-from ladechat.widgets.side import SidePanels
-from ladechat.widgets.status_line import StatusLine
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.prompt.prompt import Prompt
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage
 from tests.waiting import brings, until
 from tests.widgets.hosting import Host, lines

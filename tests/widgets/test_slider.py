@@ -8,7 +8,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.pilot import Pilot
 
-from ladechat.widgets.slider import Slider
+from ladechat.widgets.sliders.slider import Slider
 from tests.waiting import brings, until
 
 

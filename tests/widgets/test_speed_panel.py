@@ -5,7 +5,7 @@ import pytest
 
 from ladechat.palette import Palette
 from ladechat.protocol import Step
-from ladechat.widgets.speed_panel import BLOCKS, SpeedPanel
+from ladechat.widgets.panels.speed_panel import BLOCKS, SpeedPanel
 from tests.widgets.hosting import Host, drawn, lines, style_of
 from tests.widgets.sample_steps import answer, finished, plain_step, pool_view, step, timing, window_view
 

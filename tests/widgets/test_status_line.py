@@ -2,7 +2,7 @@
 
 import pytest
 
-from ladechat.widgets.status_line import StatusLine
+from ladechat.widgets.bars.status_line import StatusLine
 from tests.widgets.hosting import Host, lines
 
 

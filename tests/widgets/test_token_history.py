@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.protocol import Step
-from ladechat.widgets.biography_panel import BiographyPanel
-from ladechat.widgets.token_history import MODEL, Read, WindowGuess, last_drafted, sentences, token_history
+from ladechat.widgets.panels.biography_panel import BiographyPanel
+from ladechat.widgets.steps.token_history import MODEL, Read, WindowGuess, last_drafted, sentences, token_history
 from tests.widgets.hosting import Host, drawn, lines
 from tests.widgets.sample_steps import answer, candidate, lens_view, pool_view, sharpening, step, token_id, window_view
 

@@ -11,8 +11,8 @@ from textual.selection import Selection
 
 from ladechat import protocol
 from ladechat.palette import Look, Palette
-from ladechat.widgets.block import INDENT
-from ladechat.widgets.transcript import NEW_BELOW, Transcript
+from ladechat.widgets.transcript.block import INDENT
+from ladechat.widgets.transcript.transcript import NEW_BELOW, Transcript
 from tests.waiting import brings, until
 from tests.widgets.hosting import Host, lines, style_of
 from tests.widgets.sample_steps import TEXT, answer, step

@@ -14,10 +14,10 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from ladechat.protocol import Step
-from ladechat.widgets.block import LINES_BEFORE_FOLDING, Kind
-from ladechat.widgets.find import last_said
 from ladechat.widgets.flow import PLAIN
-from ladechat.widgets.transcript import Transcript
+from ladechat.widgets.transcript.block import LINES_BEFORE_FOLDING, Kind
+from ladechat.widgets.transcript.find import last_said
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.widgets.sample_steps import step
 
 Result = TypeVar("Result")
@@ -226,8 +226,8 @@ def _shown(transcript: Transcript) -> list[Strip]:
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ladechat.widgets.transcript.FORMATTING_SECONDS", 1000.0)  # or when it is due
-        patch.setattr("ladechat.widgets.message_lines.PAGES", 0)  # whatever can wait to be laid out waits
+        patch.setattr("ladechat.widgets.transcript.transcript.FORMATTING_SECONDS", 1000.0)  # or when it is due
+        patch.setattr("ladechat.widgets.transcript.message_lines.PAGES", 0)  # whatever can wait to be laid out waits
         stage = Stage()
         yield stage
         stage.close()

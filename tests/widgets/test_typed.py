@@ -5,9 +5,9 @@ from textual.events import Paste
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from ladechat.widgets.field import Field
-from ladechat.widgets.prompt import Prompt
-from ladechat.widgets.search_line import SearchLine
+from ladechat.widgets.bars.search_line import SearchLine
+from ladechat.widgets.lists.field import Field
+from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.typed import TypedText
 from tests.widgets.hosting import Host, lines
 

@@ -4,7 +4,7 @@ import pytest
 from rich.cells import cell_len
 
 from ladechat.palette import Palette
-from ladechat.widgets.window_panel import WindowPanel
+from ladechat.widgets.panels.window_panel import WindowPanel
 from tests.waiting import until
 from tests.widgets.hosting import Host, drawn, lines, style_of
 from tests.widgets.sample_steps import answer, candidate, plain_step, pool_view, step, window_view

@@ -21,7 +21,7 @@ CHANCES = (0.35, 0.13, 0.06, 0.035, 0.025, 0.02, 0.015, 0.01)
 """How often the k-th successor of a token is the next one (SmolLM2-135M, Spec-Bench); so many are stored."""
 CHANCES_AFTER_TWO = (0.58, 0.13, 0.05)
 """The same for successors of two tokens, of which fewer are stored."""
-CHANCES_BEHIND = (0.04, 0.02, 0.012, 0.01, 0.01, 0.01, 0.01, 0.01)
+CHANCES_LATER = (0.04, 0.02, 0.012, 0.01, 0.01, 0.01, 0.01, 0.01)
 """The same for successors of the last token that are tried after those of the last two."""
 CAPACITY = 1 << 13
 """The most pairs of tokens with stored successors; beyond it, the older half is dropped."""
@@ -105,10 +105,10 @@ class RecyclingDrafter(Drafter):
         first = self._after_two.get((before, token), [])
         yield from map(Successor, first, _KINDS_AFTER_TWO, CHANCES_AFTER_TWO)
         others = [one for one in row if one != UNKNOWN and one not in first]
-        yield from map(Successor, others, *((_KINDS_BEHIND, CHANCES_BEHIND) if first else (_KINDS, CHANCES)))
+        yield from map(Successor, others, *((_KINDS_LATER, CHANCES_LATER) if first else (_KINDS, CHANCES)))
 
 
-_KINDS, _KINDS_AFTER_TWO, _KINDS_BEHIND = (
+_KINDS, _KINDS_AFTER_TWO, _KINDS_LATER = (
     [(SOURCE, after, rank) for rank in range(len(CHANCES))] for after in ("one", "two", "one, behind")
 )
 

@@ -91,8 +91,8 @@ class SuffixDrafter(Drafter):
         self._read = max(0, same - READ_AGAIN) if whole else 0
         # The tokens that are read again are in two pieces: a match that ends soon after their beginning has its full
         # length only in the earlier one.
-        kept = (piece.up_to(self._read and self._read + LONGEST_MATCH) for piece in self._pieces)
-        self._pieces = [piece for piece in kept if piece.places]
+        remaining = (piece.up_to(self._read and self._read + LONGEST_MATCH) for piece in self._pieces)
+        self._pieces = [piece for piece in remaining if piece.places]
         self._known.append(BOUNDARY)
         self._pieces.append(_TextPiece(self._read, range(len(self._known), len(self._known))))
 
@@ -163,9 +163,9 @@ class SuffixDrafter(Drafter):
 
     def _forget_half(self) -> None:
         """Drop all but the newest tokens, half of the capacity."""
-        kept = self._known[-(self._capacity // 2) :]
-        gone = len(self._known) - len(kept) - 1
-        self._known, self._pairs = [BOUNDARY, *kept], Places(2)
+        remaining = self._known[-(self._capacity // 2) :]
+        gone = len(self._known) - len(remaining) - 1
+        self._known, self._pairs = [BOUNDARY, *remaining], Places(2)
         left = (
             _TextPiece(begins + max(0, gone + 1 - places.start), range(max(1, places.start - gone), places.stop - gone))
             for begins, places in self._pieces

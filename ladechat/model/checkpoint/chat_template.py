@@ -121,25 +121,25 @@ class ChatTemplate:
         Raises:
             TemplateError: the template refuses the conversation.
         """
-        told = [
+        sent = [
             TemplateMessage(
                 message.role, message.content if message.role == "assistant" else self.marks.guarded(message.content)
             )
             for message in messages
         ]
-        text, folded = self._written(told)
+        text, folded = self._written(sent)
         foreign = [n for n, said in enumerate(messages) if said.role == "assistant" and not self._has_own_marks(said)]
-        for mark in sorted({mark for n in foreign for mark in self.marks.ids_in(told[n].text)}):
+        for mark in sorted({mark for n in foreign for mark in self.marks.ids_in(sent[n].text)}):
             # Marks in an answer stay text too, unless the template searches for them, as for the end of thinking.
-            guarded = list(told)
+            guarded = list(sent)
             for n in foreign:
-                guarded[n] = TemplateMessage("assistant", self.marks.guarded(told[n].text, {mark}))
+                guarded[n] = TemplateMessage("assistant", self.marks.guarded(sent[n].text, {mark}))
             other, _ = self._written(guarded)
             if other.replace(GUARD, "") == text.replace(GUARD, ""):
-                told, text = guarded, other
-        if any(self.marks.may_be_part(turn.text) for turn in told):
+                sent, text = guarded, other
+        if any(self.marks.may_be_part(turn.text) for turn in sent):
             # Where a template writes a message directly after a `<`, or after another message, both may form a mark.
-            apart = self._written([TemplateMessage(role, self.marks.guarded_ends(said)) for role, said in told])[0]
+            apart = self._written([TemplateMessage(role, self.marks.guarded_ends(said)) for role, said in sent])[0]
             if apart.replace(GUARD, "") == text.replace(GUARD, "") and self._marks_in(apart) != self._marks_in(text):
                 text = apart
         beginning = self.marks.beginning if self.format.stop else []

@@ -122,7 +122,7 @@ def _complete(file: RemoteFile, stop: threading.Event) -> None:
     while not stop.is_set():
         before = file.bytes_here()
         try:
-            digest = _go_on(file, stop)
+            digest = _continue(file, stop)
         except (httpx.TransportError, HfHubHTTPError) as error:
             attempt = 0 if file.bytes_here() > before else attempt
             if not _may_pass(error) or attempt == len(RETRY_SECONDS):
@@ -141,7 +141,7 @@ def _complete(file: RemoteFile, stop: threading.Event) -> None:
             log.warning("%s: what was kept of an earlier transfer is damaged; fetching it anew", file.url)
 
 
-def _go_on(file: RemoteFile, stop: threading.Event) -> str | None:
+def _continue(file: RemoteFile, stop: threading.Event) -> str | None:
     """Append the missing bytes to the partial file. Return the SHA-256 of all of it, "" if it gets too long, or None
     if stopped.
     """

@@ -21,7 +21,7 @@ FLAGS = ("-std=c++20", "-O3", "-shared", "-fPIC", "-pthread", "-fvisibility=hidd
 COMPILERS = ("g++", "clang++", "c++")
 """The compilers tried where CXX names none. On macOS each is clang."""
 
-LIBRARIES_KEPT = 4
+MOST_LIBRARIES = 4
 """The most libraries in the cache folder; older ones are deleted."""
 
 SECONDS_FOR_A_BUILD = 120.0
@@ -196,6 +196,6 @@ def _delete_old(folder: Path) -> None:
     with contextlib.suppress(OSError):
         by_age = sorted(folder.glob("*.so"), key=lambda path: path.stat().st_mtime, reverse=True)
         left_over = [path for path in folder.glob("*.partial") if time.time() - path.stat().st_mtime > 3600]
-        for path in (*by_age[LIBRARIES_KEPT:], *left_over):
+        for path in (*by_age[MOST_LIBRARIES:], *left_over):
             path.unlink(missing_ok=True)
             path.with_suffix(LOADING).unlink(missing_ok=True)

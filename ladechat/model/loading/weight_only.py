@@ -61,12 +61,12 @@ def weight_only_bytes(config: Any, dtype: torch.dtype, quantize: str) -> int:
     """
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
-    kept = sum(parameter.numel() for parameter in model.parameters()) * dtype.itemsize
+    unquantised = sum(parameter.numel() for parameter in model.parameters()) * dtype.itemsize
     matrices = [module.weight for module in model.modules() if isinstance(module, nn.Linear)]
     output = model.get_output_embeddings()
     matrices = [weight for weight in matrices if output is None or weight is not output.weight]
     saved = sum(weight.numel() * dtype.itemsize - _packed_bytes(weight, quantize) for weight in matrices)
-    return int(kept - saved + max((weight.numel() for weight in matrices), default=0) * dtype.itemsize)
+    return int(unquantised - saved + max((weight.numel() for weight in matrices), default=0) * dtype.itemsize)
 
 
 def _packed_bytes(weight: torch.Tensor, quantize: str) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ladechat.model.kernels import build as module
-from ladechat.model.kernels.build import LIBRARIES_KEPT, Build, BuildError, built, compiler
+from ladechat.model.kernels.build import MOST_LIBRARIES, Build, BuildError, built, compiler
 from ladechat.model.load import load
 from ladechat.private_folder import NotPrivate
 from tests.llama2 import save_checkpoint
@@ -60,12 +60,12 @@ def test_other_sources_and_other_processors_have_libraries_of_their_own(
 
 
 def test_libraries_that_were_not_used_lately_are_deleted(tmp_path: Path, pretended: Path) -> None:
-    processors = [f"processor-{number}" for number in range(LIBRARIES_KEPT + 3)]
+    processors = [f"processor-{number}" for number in range(MOST_LIBRARIES + 3)]
     for processor in processors:
         library = built(tmp_path / "cache", processor)
     assert pretended.exists()
     left = list((tmp_path / "cache").iterdir())
-    assert len(left) == LIBRARIES_KEPT and library in left
+    assert len(left) == MOST_LIBRARIES and library in left
 
 
 def test_two_that_build_at_once_both_get_a_whole_library(tmp_path: Path, pretended: Path) -> None:

@@ -1,0 +1,1 @@
+"""The help, the explanations of the panels, and the command palette."""

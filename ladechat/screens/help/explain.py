@@ -1,0 +1,49 @@
+"""Explanations of the panels, with the numbers that they show now."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from ladechat.keys import EXPLAIN_KEYS
+from ladechat.screens.styled_once import StyledOnce
+from ladechat.widgets.bars.key_footer import KeyFooter
+from ladechat.widgets.bars.message_line import MessageLine
+from ladechat.widgets.cells import printable
+from ladechat.widgets.too_small import TooSmall
+
+NOTHING = "No panel is on the screen. F2 shows them; below 70 columns they take the room of the conversation."
+TOO_FAST = ("too fast?", "F6 slows an answer down to four passes a second, Space pauses it, → takes one pass.")
+"""Shown on screens that have these keys."""
+
+
+class ExplainScreen(StyledOnce[None], ModalScreen[None]):
+    """Explains the panels beside the conversation.
+
+    Args:
+        explanations: names and texts.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = list(EXPLAIN_KEYS)
+
+    def __init__(self, explanations: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self._explanations = explanations or [("panels", NOTHING)]
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            for name, text in self._explanations:
+                yield Static(Content(printable(name)), classes="heading")
+                yield Static(Content(printable(text)))
+        yield MessageLine()
+        yield KeyFooter()
+        yield TooSmall()
+
+    def action_close(self) -> None:
+        """Return to the screen below."""
+        self.dismiss()

@@ -1,0 +1,142 @@
+"""The help: explanations, settings and keys, generated from the tables that the app itself uses."""
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Static
+
+from ladechat.commands import COMMANDS
+from ladechat.keys import HELP_KEYS, key_names
+from ladechat.protocol import DecoderInfo
+from ladechat.screens.styled_once import StyledOnce
+from ladechat.widgets.bars.key_footer import KeyFooter
+from ladechat.widgets.bars.message_line import MessageLine
+from ladechat.widgets.cells import printable
+from ladechat.widgets.panels.panel import Panel
+from ladechat.widgets.sliders.sliders import TEMPERATURE_HELP, TOP_P_HELP, Sliders
+from ladechat.widgets.too_small import TooSmall
+
+Rows = Sequence[tuple[str, str]]
+"""Names, each with its explanation."""
+Sections = Sequence[tuple[str, Rows]]
+Subjects = Sequence[tuple[str, Sequence[str]]]
+
+NAME_CELLS = 20
+LEAST_BESIDE = 56
+"""The least width of an explanation beside its name, in cells."""
+SHOWS_PANELS = "view"
+"""The id of the key that shows hidden panels."""
+PASSES = (
+    ("a colour", "One forward pass of the model: these tokens came together. Plain ones came alone."),
+    ("underlined, bold", "A token that was drafted. The last of a pass is mostly the model's own: its colour alone."),
+    ("pass, slot", "A pass is one run of the model, one step of decoding; a slot is a token that it computes in it."),
+)
+"""The explanations for all screens."""
+
+ALWAYS = (
+    ("the text", "That of plain decoding, token for token, whatever is set: only speed differs."),
+    ("more of it", "/learn in the chat, or ladechat learn: seven scenes of a minute, on the real engine."),
+)
+"""The keys of all screens."""
+
+
+class HelpScreen(StyledOnce[None], ModalScreen[None]):
+    """Explains the screen from which it was opened.
+
+    Args:
+        screen: the screen below.
+        decoders: the decoders that can be chosen.
+        subjects: headings for the screen's keys, each with the ids of its keys; empty: one heading for all.
+        first: the sections at the top, with what the user has to know first.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = list(HELP_KEYS)
+
+    def __init__(
+        self, screen: Screen[None], decoders: Iterable[DecoderInfo], subjects: Subjects = (), first: Sections = ()
+    ) -> None:
+        super().__init__()
+        self._first = first
+        self._keys = [one for one in screen.BINDINGS if isinstance(one, Binding)]
+        self._subjects = subjects
+        self._decoders = list(decoders)
+        self._sliders = bool(screen.query(Sliders))
+        self._panels = [panel for panel in screen.query(Panel) if panel.SHOWS]
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll():
+            for heading, rows in self._sections():
+                yield Static(heading, classes="heading")
+                yield Static(_Table(rows))
+        yield MessageLine()
+        yield KeyFooter()
+        yield TooSmall()
+
+    def _sections(self) -> Iterable[tuple[str, Rows]]:
+        """Yield the sections: a few lines about the colours, then the keys, which most users want, then the rest."""
+        yield from self._first
+        yield "What you see", PASSES
+        yield from self._key_sections()
+        if here := [(panel.title, panel.SHOWS) for panel in self._panels if panel.region.area]:
+            yield "Panels", here
+        away = [(panel.title, f"{panel.SHOWS} {panel.COMES}") for panel in self._panels if not panel.region.area]
+        if away and SHOWS_PANELS in (key.id for key in self._keys):
+            yield "Not on the screen now", away
+        if self._sliders:
+            yield "What you can set", [*self._settings(), ("T", TEMPERATURE_HELP), ("P", TOP_P_HELP)]
+        if self._decoders:
+            yield "Decoders", [(info.label, info.help) for info in self._decoders]
+        yield "Good to know", ALWAYS
+
+    def _key_sections(self) -> Iterable[tuple[str, Rows]]:
+        """Yield the keys by subject, with the equivalent commands on screens with a prompt."""
+        keys = {one.id: one for one in self._keys}
+        commands = {one.action: f" (/{one.name})" for one in COMMANDS}
+        for heading, ids in self._subjects:
+            group = [keys[id_] for id_ in ids]
+            yield heading, [(key_names(one), f"{one.tooltip}{commands.get(one.action, '')}") for one in group]
+        if not self._subjects:
+            yield "Keys", [(key_names(one), one.tooltip) for one in self._keys]
+
+    def _settings(self) -> list[tuple[str, str]]:
+        """Return each parameter once; with the decoder's name where decoders use one label for different parameters."""
+        found: dict[str, str] = {}
+        for info in self._decoders:
+            for one in info.parameters:
+                other = found.get(one.label, one.help) != one.help
+                found[f"{one.label}, {info.label}" if other else one.label] = one.help
+        return list(found.items())
+
+    def action_close(self) -> None:
+        """Return to the screen below."""
+        self.dismiss()
+
+
+class _Table:
+    """Names with their explanations beside them, or below them where the line is too short for both."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        beside = options.max_width >= LEAST_BESIDE
+        table = Table.grid(padding=(0, 2) if beside else 0)
+        if beside:
+            table.add_column(min_width=NAME_CELLS, max_width=NAME_CELLS, overflow="fold")
+        table.add_column(ratio=1, overflow="fold")
+        for name, text in self._rows:
+            cells = Text(printable(name), "bold"), Text(printable(text))
+            if beside:
+                table.add_row(*cells)
+            else:
+                table.add_row(cells[0])
+                table.add_row(Padding(cells[1], (0, 0, 0, 2)))
+        yield table

@@ -1,0 +1,73 @@
+"""The last line of a card and its keys: what the reader can do now."""
+
+from ladechat.lessons.lesson import Lesson, Phase
+from ladechat.lessons.progress import Progress
+from ladechat.lessons.scene import Predict, Task
+from ladechat.lessons.scenes import SCENES
+
+ENDED = "The engine has ended. F5 starts it again, and this scene goes on."
+
+
+def hint(lesson: Lesson, progress: Progress, ended: bool) -> str:
+    """Return the line that explains the keys.
+
+    Args:
+        lesson: the current scene.
+        progress: the number of the scene, and the predictions of all scenes.
+        ended: whether the engine has ended.
+    """
+    page = lesson.page
+    if ended:
+        return ENDED
+    if lesson.looking_back:
+        return "Enter forward · this is how it was"
+    if page.phase is Phase.RUNNING:
+        return "The engine works · Enter hurries it"
+    if isinstance(page.card, Predict) and page.phase is Phase.WAITING:
+        return f"Predict: press {_numbers(page.card)}"
+    if not isinstance(page.card, Task):
+        return _way_on(lesson, progress)
+    if page.phase is Phase.EXPLAINED:
+        return f"{_way_on(lesson, progress)} · or move a slider and try again"
+    if lesson.missing:
+        skipped = " · n: next scene" if acts(lesson, progress, "next_scene", ()) else ""
+        return f"{lesson.missing} ← → moves it · Tab: another{skipped}"
+    return "Enter asks again · ← → move the slider · Tab: another"
+
+
+def reminder(lesson: Lesson) -> str:
+    """Return what the card waits for, if Enter cannot continue; "" if it can."""
+    if lesson.enter_acts:
+        return ""
+    card = lesson.page.card
+    if isinstance(card, Predict):
+        return f"Not yet: press a number first, {_numbers(card)}."
+    return f"Not yet: {lesson.missing} ← → moves it"
+
+
+def acts(lesson: Lesson, progress: Progress, action: str, parameters: tuple[object, ...]) -> bool:
+    """Return whether this action of a key does something now."""
+    page = lesson.page
+    match action, parameters:
+        case "answer", (int(choice),):
+            return isinstance(page.card, Predict) and page.phase is Phase.WAITING and choice < len(page.card.choices)
+        case "go_on" | "remind", _:
+            return lesson.enter_acts == (action == "go_on")
+        case "back", _:
+            return lesson.place > 0
+        case "next_scene", _:
+            return progress.number + 1 < len(SCENES) or lesson.at_last_card
+    return True
+
+
+def _numbers(card: Predict) -> str:
+    """Return the numbers to choose from, as in "1 or 2" or "1 to 4"."""
+    return f"1 {'to' if len(card.choices) > 2 else 'or'} {len(card.choices)}"
+
+
+def _way_on(lesson: Lesson, progress: Progress) -> str:
+    if not lesson.at_last_card:
+        return "Enter goes on"
+    if progress.number + 1 < len(SCENES):
+        return f"Enter: next scene, {SCENES[progress.number + 1].title}"
+    return f"Enter leaves · {progress.right} of {progress.made} predictions came true"

@@ -1,0 +1,1 @@
+"""Screens with a list: conversations, models, settings."""

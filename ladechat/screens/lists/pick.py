@@ -1,0 +1,72 @@
+"""A list to choose from, with one field: typed text goes into the field, and the arrow keys move in the list."""
+
+from typing import ClassVar, TypeVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.events import Resize
+from textual.screen import ModalScreen
+from textual.widgets import Label
+
+from ladechat.screens.styled_once import StyledOnce
+from ladechat.widgets.bars.key_footer import KeyFooter
+from ladechat.widgets.bars.message_line import MessageLine
+from ladechat.widgets.cells import printable
+from ladechat.widgets.lists.field import Field
+from ladechat.widgets.lists.marked_list import MarkedList
+from ladechat.widgets.too_small import TooSmall
+
+LOW_ROWS = 24
+"""On a screen of fewer rows, the list takes the height that the lines above it leave."""
+
+Result = TypeVar("Result")
+
+
+class PickScreen(StyledOnce[Result], ModalScreen[Result]):
+    """The base of such screens.
+
+    Args:
+        heading: the first line.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(self, heading: str) -> None:
+        super().__init__()
+        self._heading = heading
+        self.first_focus = self._field = Field(self._settle)
+        self._said = Label("", markup=False, classes="said")
+        self._list = MarkedList(compact=True, markup=False)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Label(self._heading, classes="heading")
+            yield self._field
+            yield self._said
+            yield self._list
+        yield MessageLine()
+        yield KeyFooter()
+        yield TooSmall()
+
+    async def on_mount(self) -> None:
+        self._list.can_focus = False
+        self.set_focus(self._field)
+
+    def on_resize(self, event: Resize) -> None:
+        """Arrange the list for this height."""
+        self.set_class(event.size.height < LOW_ROWS, "-low")
+
+    async def _settle(self) -> None:
+        """Bring the list up to date with the field before a key acts on it."""
+
+    def _say(self, text: str) -> None:
+        self._said.update(printable(text))
+
+    def action_move(self, how: str) -> None:
+        """Highlight another row."""
+        getattr(self._list, f"action_{how}")()
+
+    def action_leave(self) -> None:
+        """Return to the screen below."""
+        self.dismiss(None)

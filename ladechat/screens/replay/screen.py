@@ -1,0 +1,358 @@
+"""The replay: a recording in place of an engine."""
+
+import gc
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import ClassVar
+
+from rich.markup import escape
+from textual import on
+from textual.app import ComposeResult, SystemCommand
+from textual.binding import ActiveBinding, BindingType
+from textual.widgets import Input
+from textual.worker import Worker
+
+from ladechat.keys import REPLAY_KEYS
+from ladechat.protocol import (
+    ConversationCleared,
+    ConversationOpened,
+    DecoderInfo,
+    Event,
+    ExchangeRemoved,
+    TurnStarted,
+)
+from ladechat.screens.footer import leave_out, relabel_pause
+from ladechat.screens.replay.reading_on import read_on
+from ladechat.screens.styled_once import StyledOnce
+from ladechat.screens.view import ConversationView, commands, copied_selection, welcome
+from ladechat.session.player import Player
+from ladechat.session.replay import NotRead, Recording
+from ladechat.widgets.bars.key_footer import KeyFooter
+from ladechat.widgets.bars.search_line import SearchLine
+from ladechat.widgets.bars.seek_bar import SeekBar
+from ladechat.widgets.bars.transport import Transport
+from ladechat.widgets.cells import shorten
+from ladechat.widgets.later import Frames
+from ladechat.widgets.presenter import Bookmark
+from ladechat.widgets.steps.answer_steps import NEVER_KNOWN, StepPointedAt
+from ladechat.widgets.too_small import TooSmall
+
+QUESTION_CELLS = 60
+PLAYER_ACTIONS = tuple(key.action for key in REPLAY_KEYS if not key.priority and "." not in key.action)
+"""The actions of the replay's own keys: letters, and keys that move the cursor of a text field."""
+WHOLE_FOOTER_CELLS = 88
+BROKEN_OFF = "the recording ends in the middle of this answer"
+BEGINNING = "the beginning of the recording"
+TAKES_AWAY = (ConversationCleared, ConversationOpened, ExchangeRemoved)
+"""The events that remove messages from the screen: bookmarks from before them do not restore these messages."""
+
+
+class ReplayScreen(StyledOnce[None]):
+    """A recorded session, at its own pace or step by step.
+
+    The rest of the recording is read after the first frame. A jump to a place that has not been read waits for it,
+    unless another key replaces the jump.
+
+    Args:
+        recording: the recording. It is closed with the screen.
+        clock: returns seconds; replaced where the recording is shown in other than real time.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = list(REPLAY_KEYS)
+
+    def __init__(self, recording: Recording, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self.add_class("-replay")
+        self.player = Player(recording)
+        self.recording = recording
+        self._transport = Transport(id="transport")
+        self.view = ConversationView(self._transport, welcome(recording.header.model))
+        self._search = SearchLine(id="find")
+        self._bookmarks: dict[int, Bookmark] = {}
+        self._wanted: Callable[[], None] | None = None
+        self._notices_shown = 0
+        self._offered: tuple[bool, bool] | None = None
+        self._reading: Worker[None] | None = None
+        self._frames = Frames(self, self.show_due)
+
+    @property
+    def decoders(self) -> Iterable[DecoderInfo]:
+        """The decoders in the recording."""
+        return self.view.presenter.decoders.values()
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+        yield self._search
+        yield KeyFooter()
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        self.view.presenter.begin(self.recording.header.settings, BEGINNING)
+        self._transport.focus()
+        self.view.show_recording(False)
+        self.query_one("#sliders").disabled = True  # they show the recorded settings and change nothing
+        self._show_notices()
+        self._frames.due()
+        self.call_after_refresh(self._after_first_frame)
+
+    def _after_first_frame(self) -> None:
+        gc.enable()
+        if not self.recording.complete:
+            self._reading = self.run_worker(read_on(self.recording, self._part_read))
+
+    def on_unmount(self) -> None:
+        """Stop reading."""
+        if self._reading is not None:
+            self._reading.cancel()
+        self.recording.close()
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def _part_read(self) -> None:
+        self._show_notices()
+        if self._wanted is not None:
+            self._when_read(self._wanted)
+        self._frames.due()  # the bar shows how much has been read
+
+    def _when_read(self, action: Callable[[], None]) -> None:
+        """Run an action that moves to a place of the recording: now, or as soon as the place has been read."""
+        self._wanted = None
+        try:
+            action()
+        except NotRead:
+            self._wanted = action
+        self._show_place()
+
+    def _show_notices(self) -> None:
+        """Show the notices about the file that are new."""
+        for notice in self.recording.notices[self._notices_shown :]:
+            self.notify(notice, severity="warning", timeout=10)
+        self._notices_shown = len(self.recording.notices)
+
+    # --- showing ------------------------------------------------------------------------------------------------------
+
+    def show_due(self) -> None:
+        """Show the events that are due by the clock, and schedule the next while playing."""
+        if self.is_running:
+            first = self.player.position
+            self._show(self.player.due(self._clock()), first)
+
+    def _show(self, events: Sequence[Event], first: int) -> None:
+        """Show the events from number `first` on, with a bookmark before each new turn, none within an answer."""
+        begin = 0
+        for place, event in enumerate(events):
+            if isinstance(event, TurnStarted) and not event.goes_on:
+                self.view.presenter.show(events[begin:place])
+                self._bookmarks[first + place] = self.view.presenter.bookmark()
+                begin = place
+        self.view.presenter.show(events[begin:])
+        self._show_place()
+
+    def go(self, position: int) -> None:
+        """Show the state after `position` events, and pause there."""
+        self.player.playing = False
+        self._wanted = None
+        self.clear_selection()
+        before = self.player.position
+        self.player.seek(position)
+        if self.player.position < before:
+            before = self._rewind(before)
+        self._show(self.recording.events[before : self.player.position], before)
+
+    def _rewind(self, before: int) -> int:
+        """Go back from position `before` to the start of the turn to be shown, or of the recording.
+
+        Returns:
+            The position reached, at or before the player's.
+        """
+        start = max((place for place in self._bookmarks if place < self.player.position), default=None)
+        between = self.recording.events[start or 0 : before]
+        if start is None or any(isinstance(event, TAKES_AWAY) for event in between):
+            self.view.presenter.begin(self.recording.header.settings, BEGINNING)
+            return 0
+        self.view.presenter.return_to(self._bookmarks[start])
+        return start
+
+    def _show_place(self) -> None:
+        player = self.player
+        mark = "▶" if player.playing else "■" if player.at_end else "‖"
+        turn = player.turn
+        more = "" if self.recording.complete else "+"
+        now, whole = _clock(player.seconds), _clock(self.recording.seconds)
+        reading = f" · reading {self.recording.share:.0%} …" if more else ""
+        self._transport.state = f"{mark} {player.speed:g}×{reading if self._wanted is not None else ''}"
+        self._transport.facts = (
+            f"{now} of {whole}{more}",
+            f"pass {self.recording.steps_before[player.position]:,} of {self.recording.steps_before[-1]:,}{more}",
+            f"question {turn.number if turn else 0} of {len(self.recording.turns)}{more}",
+        )
+        self._transport.fraction, self._transport.known = player.fraction, self.recording.share
+        self.view.show_pace(None, paused=not player.playing and not player.at_end)
+        cut = BROKEN_OFF if player.at_end and self.view.presenter.answering else ""
+        self.view.presenter.warn(cut)
+        if (offered := (player.playing, player.at_end)) != self._offered:
+            self._offered = offered
+            self.refresh_bindings()
+        if player.playing:
+            self._frames.go_on()
+
+    def on_descendant_focus(self) -> None:
+        """Show that the search field has the keys."""
+        self.view.show_searching(self._search.has_focus)
+
+    def on_descendant_blur(self) -> None:
+        """Update the status line, as the search field may have lost the focus."""
+        self.view.show_searching(self._search.has_focus)
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        """Update the footer for the new width."""
+        self.refresh_bindings()
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        """Hides the search in a narrow footer, to make room for the key that leaves."""
+        bindings = super().active_bindings
+        relabel_pause(bindings, self.player.playing, self.player.at_end)
+        if self.size.width < WHOLE_FOOTER_CELLS:
+            leave_out(bindings, ("search",))
+        return bindings
+
+    def action_pause(self) -> None:
+        """Pause or continue; at the end, play from the beginning."""
+        self._wanted = None
+        self.show_due()  # time continues from now, not from the pause
+        playing = not self.player.playing
+        if playing and self.player.at_end:
+            self.go(0)
+        if playing:
+            self.clear_selection()
+        self.player.playing = playing
+        self._show_place()
+
+    def action_step_forward(self) -> None:
+        """Move one step forward."""
+        self._when_read(lambda: self.go(self.player.step_forward()))
+
+    def action_step_back(self) -> None:
+        """Move one step back."""
+        self.go(self.player.step_back())
+
+    def action_next_turn(self) -> None:
+        """Move to the next question."""
+        self._when_read(lambda: self._jump(self.player.next_turn()))
+
+    def action_previous_turn(self) -> None:
+        """Move to the previous question."""
+        self._jump(self.player.previous_turn())
+
+    def action_to_start(self) -> None:
+        """Move to the beginning."""
+        self._jump(0)
+
+    def action_to_end(self) -> None:
+        """Move to the end of the recording."""
+        self._when_read(lambda: self._jump(self.player.end()))
+
+    @on(SeekBar.Sought)
+    def _sought(self, event: SeekBar.Sought) -> None:
+        """Move to the clicked place on the bar."""
+        self._when_read(lambda: self._jump(self.player.place_at(event.fraction)))
+
+    @on(StepPointedAt)
+    def _step_pointed_at(self, event: StepPointedAt) -> None:
+        """Move to the step of the clicked token or bar."""
+        position = None if event.turn is None else self.player.behind(event.turn, event.step)
+        if position is None:
+            self.notify(NEVER_KNOWN)
+        else:
+            self.go(position)
+
+    def _jump(self, position: int) -> None:
+        """Move to a position, and keep playing if it was playing."""
+        playing = self.player.playing
+        self.go(position)
+        self.player.playing = playing and not self.player.at_end
+        self._show_place()
+
+    def action_faster(self) -> None:
+        """Increase the speed."""
+        self.player.change_speed(1)
+        self._show_place()
+
+    def action_slower(self) -> None:
+        """Decrease the speed."""
+        self.player.change_speed(-1)
+        self._show_place()
+
+    def action_search(self) -> None:
+        """Open the search field."""
+        self._search.open()
+
+    @on(Input.Submitted, "#find")
+    def _go_to_next_place(self, event: Input.Submitted) -> None:
+        """Move to the next occurrence of the text after what is shown."""
+        self._when_read(lambda: self._go_to(event.value))
+
+    def _go_to(self, text: str) -> None:
+        position = self.player.found(text)
+        if position is not None:
+            self.go(position)
+            self._select(text)
+        elif text:
+            self.notify("That is in no question and no answer of this recording.", severity="warning")
+
+    def _select(self, text: str) -> None:
+        """Select an occurrence of a text, so that it is seen and Ctrl+C copies it."""
+        transcript = self.view.transcript
+        transcript.anchor()
+        place = transcript.found(text)
+        if place is not None:
+            self.selections = {transcript: place}
+
+    @on(SearchLine.Closed)
+    def _search_closed(self) -> None:
+        self._transport.focus()
+
+    @property
+    def _alone(self) -> bool:
+        """Whether no chat is below this screen."""
+        return self.app.screen_stack[0] is self
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether an action is available: not the return to a missing chat, nor letters during typing."""
+        if self._search.has_focus and action in PLAYER_ACTIONS:
+            return False
+        return action != "back" or not self._alone
+
+    def action_leave(self) -> None:
+        """Return to the chat, or exit."""
+        if self._alone:
+            self.app.exit(0)
+        else:
+            self.dismiss()
+
+    action_back = action_leave
+
+    def action_interrupt(self) -> None:
+        """Copy the selection; without one, leave."""
+        if not copied_selection(self):
+            self.action_leave()
+
+    def commands(self) -> Iterable[SystemCommand]:
+        """Yield the commands of the palette: the actions of all keys, and a jump to every question of the recording."""
+        yield from commands(self.app, self, REPLAY_KEYS)
+        for turn in self.recording.turns:
+            question = shorten(" ".join(turn.question.split()), QUESTION_CELLS)
+            jump = partial(self._jump, turn.position + 1)
+            yield SystemCommand(f"Question {turn.number}: {escape(question)}", "Jump there.", jump)
+
+
+def _clock(seconds: float) -> str:
+    """Format seconds as minutes and seconds, as in 4:05; with hours if there are any."""
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

@@ -1,0 +1,1 @@
+"""The app on a terminal: its driver, look, messages and clipboard."""

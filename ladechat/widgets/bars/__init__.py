@@ -1,0 +1,1 @@
+"""Single lines of a screen: keys, status, messages, search, progress."""

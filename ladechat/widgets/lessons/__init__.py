@@ -1,0 +1,1 @@
+"""What a lesson shows beside a running engine."""

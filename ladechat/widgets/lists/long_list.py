@@ -1,0 +1,51 @@
+"""A list of options that may be long: rows are created as the user gets near them."""
+
+from collections.abc import Callable
+
+from textual.content import Content
+
+from ladechat.widgets.lists.marked_list import MarkedList
+
+ROWS_AT_ONCE = 30
+"""More rows than are in view; further ones are created as the user moves down."""
+
+
+class LongList(MarkedList):
+    """A list whose rows are created as needed: thousands of them take no longer than one screen."""
+
+    def __init__(self) -> None:
+        super().__init__(compact=True, markup=False)
+        self._count = 0
+        self._row: Callable[[int], Content] = lambda _: Content("")
+
+    def show(self, count: int, row: Callable[[int], Content], marked: int = 0) -> None:
+        """Replace the rows, and highlight one of them.
+
+        Args:
+            count: number of rows.
+            row: returns the row of a number.
+            marked: the number of the row to highlight; numbers beyond the last mean the last.
+        """
+        self._count, self._row = count, row
+        self.clear_options()
+        self._make(marked)
+        self.highlighted = min(marked, count - 1) if count else None
+
+    def _make(self, number: int) -> None:
+        """Create the rows up to this one, and some below it."""
+        made = self.option_count
+        wanted = min(number + ROWS_AT_ONCE, self._count)
+        if wanted > made:
+            self.add_options([self._row(place) for place in range(made, wanted)])
+
+    def watch_highlighted(self, highlighted: int | None) -> None:
+        """Create rows below the highlighted one."""
+        super().watch_highlighted(highlighted)
+        if highlighted is not None and highlighted + ROWS_AT_ONCE // 2 > self.option_count:
+            self._make(highlighted)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Create rows below the view when scrolling comes near the last one."""
+        super().watch_scroll_y(old_value, new_value)
+        if self.option_count < self._count and new_value >= self.max_scroll_y - self.size.height:
+            self._make(self.option_count)

@@ -1,0 +1,1 @@
+"""The live panels, one per file, and the column that they stand in."""

@@ -1,0 +1,299 @@
+"""The column beside the conversation: the panels, and the sliders."""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.reactive import reactive
+
+from ladechat.palette import Palette
+from ladechat.protocol import DecoderInfo, PolicyChoice, Settings, Step, TurnFinished, Value
+from ladechat.widgets.formatting import info_of
+from ladechat.widgets.panels.biography_panel import BiographyPanel
+from ladechat.widgets.panels.lens_panel import LensPanel
+from ladechat.widgets.panels.mask_panel import MaskPanel
+from ladechat.widgets.panels.panel import Panel, StepPanel
+from ladechat.widgets.panels.policy_panel import PolicyPanel
+from ladechat.widgets.panels.pool_panel import PoolPanel
+from ladechat.widgets.panels.speed_panel import SpeedPanel
+from ladechat.widgets.panels.window_panel import WindowPanel
+from ladechat.widgets.sliders.sliders import ParameterSlider, Sliders
+from ladechat.widgets.steps.answer_steps import AnswerSteps
+from ladechat.widgets.steps.arrangement import Arrangement
+
+WINDOW_FRAME_ROWS = 5
+"""Rows of the window panel in addition to the window: header, positions, the fresh row, legend, what came true."""
+
+LENS_FRAME_ROWS = 3
+"""Rows of the panel of pseudo states in addition to its layers: header, positions, legend."""
+ROOMY_COLUMNS, ROOMY_ROWS = 64, 40
+"""Minimum size for the mask beside the pool, and the biography below both."""
+
+
+class View(StrEnum):
+    """What is shown of a step: the panels (with mask and biography if there is room), or only one of these two."""
+
+    PANELS = "panels"
+    MASK = "mask"
+    BIOGRAPHY = "biography"
+
+    @property
+    def next(self) -> "View":
+        """The following view; after the last, the first."""
+        views = list(View)
+        return views[(views.index(self) + 1) % len(views)]
+
+
+class LookedAt(NamedTuple):
+    """What the panels show while the user looks back.
+
+    Attributes:
+        answer: the answer, which may still grow.
+        steps: the steps of the answer, up to the selected one.
+        token: the index of the selected token in the answer.
+    """
+
+    answer: AnswerSteps
+    steps: list[Step]
+    token: int
+
+    @property
+    def place(self) -> int:
+        """The index of the selected step in the answer."""
+        return len(self.steps) - 1
+
+
+class SidePanels(Vertical):
+    """Shows each step, and the active settings.
+
+    While the user looks back, new steps are stored, and the panels stay with the selected step.
+
+    Attributes:
+        arrangement: the arrangement for the newest step.
+        answer: the steps of the answer that is being written, or was written last.
+        looked_at: the selected step; None while the panels show the newest.
+    """
+
+    palette: reactive[Palette] = reactive(Palette)
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.arrangement = Arrangement()
+        self.answer = AnswerSteps()
+        self.looked_at: LookedAt | None = None
+        self.shown = View.PANELS
+        self._decoder = ""
+        self._roomy = False
+
+    def compose(self) -> ComposeResult:
+        yield PolicyPanel(id="policy")
+        yield WindowPanel(id="window")
+        yield LensPanel(id="lens")
+        with Horizontal(id="pass"):
+            yield PoolPanel(id="pool")
+            yield MaskPanel(id="mask")
+        yield BiographyPanel(id="biography")
+        yield SpeedPanel(id="speed")
+        yield Sliders(id="sliders")
+
+    def show_steps(self, steps: Sequence[Step]) -> None:
+        """Add steps: the panels count all of them, and draw the last."""
+        for step in steps:
+            self.arrangement = self.arrangement.after_step(step)
+            self.answer.add(step, self.arrangement)
+            self.answer.decoder = self._decoder
+        if self.looked_at is None:
+            self._count(steps)
+            self._apply()
+
+    def show_context(self, tokens: int) -> None:
+        """Set the context length: the maximum tokens of prompt and answer together."""
+        self.query_one(SpeedPanel).context_length = tokens
+
+    def show_pace(self, *, slowed: bool) -> None:
+        """Show whether passes are slowed down for the viewer."""
+        self.query_one(SpeedPanel).slowed = slowed
+
+    def show_choice(self, choice: PolicyChoice) -> None:
+        """Show how much the adaptive policy drafts."""
+        self.answer.add_choice(choice)
+        if self.looked_at is None:
+            self.query_one(PolicyPanel).show(choice)
+
+    def show_finished(self, event: TurnFinished) -> None:
+        """Show the totals of an answer. Its last step (the end of the text) shows little, so the panels go back to the
+        last step that emitted several tokens.
+        """
+        self.answer.finished = event
+        if self.looked_at is None:
+            self._show_end()
+            self._apply()
+
+    def go_on(self) -> bool:
+        """Prepare for a continuation; return whether steps of an earlier, unsettled continuation were dropped."""
+        gone = self.answer.go_on()
+        if gone and self.looked_at is None:
+            self._count_anew()
+        return gone
+
+    # --- looking back -------------------------------------------------------------------------------------------------
+
+    def look_at(self, answer: AnswerSteps, place: int, token: int = 0) -> None:
+        """Show the panels as they were at a step, with figures up to it.
+
+        Args:
+            answer: the answer of the step.
+            place: the index of the step in the answer.
+            token: the index of the selected token in the step.
+        """
+        before = self.looked_at
+        known = before.steps if before is not None and before.answer is answer else []
+        steps = [*known[: place + 1], *(answer.step(later) for later in range(len(known), place + 1))]
+        self.looked_at = LookedAt(answer, steps, token + sum(len(step.token_ids) for step in steps[:-1]))
+        if not known or place < len(known):
+            known = []
+            self._forget()
+        self._count(steps[len(known) :])
+        self.query_one(BiographyPanel).show_token(steps, self.looked_at.token)
+        self.query_one(PolicyPanel).show(answer.choice(place))
+        self._apply()
+
+    def leave_steps(self) -> None:
+        """Show the newest step again."""
+        if self.looked_at is not None:
+            self.looked_at = None
+            self._count_anew()
+
+    def _count_anew(self) -> None:
+        """Show the current answer again, with figures counted from its first step."""
+        self._forget()
+        self._count([self.answer.step(place) for place in range(len(self.answer))])
+        self.query_one(PolicyPanel).show(self.answer.choice())
+        if self.answer.finished is not None:
+            self._show_end()
+        self._apply()
+
+    @property
+    def _counting(self) -> list[BiographyPanel | SpeedPanel | StepPanel]:
+        """The panels that count steps."""
+        return [self.query_one(BiographyPanel), self.query_one(SpeedPanel), *self.query(StepPanel)]
+
+    def _count(self, steps: Sequence[Step]) -> None:
+        panels = self._counting
+        for step in steps:
+            for panel in panels:
+                panel.show_step(step)
+
+    def _show_end(self) -> None:
+        answer, event = self.answer, self.answer.finished
+        if event is not None:
+            self.query_one(SpeedPanel).show_finished(event)
+        if answer.telling is not None and answer.telling < len(answer) - 1:
+            step = answer.step(answer.telling)
+            for panel in self.query(StepPanel):
+                panel.stay_at(step, len(answer))
+
+    # --- settings -----------------------------------------------------------------------------------------------------
+
+    def show_settings(
+        self, settings: Settings, decoders: Mapping[str, DecoderInfo], known: Mapping[str, Value]
+    ) -> None:
+        """Set the decoder's sliders to the engine's values; see `Sliders.show` for `known`."""
+        info = info_of(settings.decoder, decoders)
+        by_hand = None if info.by_hand is None else info_of(info.by_hand, decoders)
+        self.query_one(Sliders).show(settings, info, by_hand, known)
+        if self._decoder != info.name:
+            self.arrangement = self.arrangement.for_decoder(info)
+        width = next((one.default for one in info.parameters if one.name == "window"), 0)
+        width = settings.parameters.get("window", known.get("window", width)) if width else 0
+        self.arrangement = self.arrangement._replace(policy=by_hand is not None, window_set=int(width))
+        self._decoder = info.name
+        self._apply()
+
+    def restore(self, arrangement: Arrangement) -> None:
+        """Restore an arrangement of the same decoder."""
+        self.arrangement = arrangement
+        self._apply()
+
+    def switch_view(self) -> None:
+        """Switch to the next view: mask, biography, or all panels again."""
+        self.shown = self.shown.next
+        self._apply()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Choose what is shown from the size alone."""
+        width, height = self.content_size
+        self._roomy = width >= ROOMY_COLUMNS and height >= ROOMY_ROWS
+        self._apply()
+
+    def explanations(self) -> list[tuple[str, str]]:
+        """Return the name and the explanation of each visible panel and slider."""
+        shown = [panel for panel in self.query(Panel) if panel.region.area]
+        panels = [(" · ".join(filter(None, (panel.title, panel.moment))), panel.explain()) for panel in shown]
+        sliders = [one for one in self.query_one(Sliders).parameter_sliders if one.region.area]
+        return [*panels, *map(_explained, sliders)]
+
+    def _apply(self) -> None:
+        looked_at, panels = self.looked_at, self.shown is View.PANELS
+        now = self.arrangement if looked_at is None else looked_at.answer.arrangement(looked_at.place)
+        more = panels and self._roomy and now.drafts
+        self.set_class(more, "-roomy")
+        self.query_one(PolicyPanel).display = panels and now.policy
+        window = self.query_one(WindowPanel)
+        window.display = panels and now.window
+        window.styles.height = now.window_rows + WINDOW_FRAME_ROWS
+        ended = self.answer.finished is not None and looked_at is None
+        lens = self.query_one(LensPanel)
+        window.width_set = self._width_set
+        window.awaits_answer = lens.awaits_answer = ended and self.answer.decoder != self._decoder
+        lens.display = panels and now.lens
+        lens.styles.height = now.lens_rows + LENS_FRAME_ROWS
+        drafts = self.query_one(PoolPanel).display = panels and now.drafts
+        mask = self.query_one(MaskPanel).display = more or self.shown is View.MASK
+        self.query_one("#pass").display = drafts or mask
+        self.query_one(BiographyPanel).display = more or self.shown is View.BIOGRAPHY
+        self.query_one(SpeedPanel).set_class(panels and not now.drafts, "-alone")
+
+    @property
+    def _width_set(self) -> int:
+        """The setting W at the step that is shown."""
+        answer, place = self.answer, len(self.answer) - 1
+        if self.looked_at is not None:
+            answer, place = self.looked_at.answer, self.looked_at.place
+        elif answer.finished is not None and answer.telling is not None:
+            place = answer.telling
+        return answer.arrangement(place).window_set if place >= 0 else 0
+
+    def clear(self) -> None:
+        """Forget the turn and its figures."""
+        self.answer = AnswerSteps()
+        self.restore(self.arrangement.for_turn())
+        if self.looked_at is None:
+            self._forget()
+
+    def _forget(self) -> None:
+        for panel in self._counting:
+            panel.clear()
+
+    def reset(self) -> None:
+        """Return to the state before the first event."""
+        self._decoder = ""
+        self.clear()
+        self.restore(Arrangement())
+
+    def watch_palette(self, palette: Palette) -> None:
+        for panel in self.query(Panel):
+            panel.palette = palette
+
+
+def _explained(slider: ParameterSlider) -> tuple[str, str]:
+    """Return a slider's label with its value, and its help without the label."""
+    label = slider.label.strip()
+    text = slider.parameter.help.removeprefix(f"{label}: ")
+    text = text[:1].upper() + text[1:]
+    if slider.idle:
+        text = f"A setting of {slider.decoder}, not in use now: moving it changes over to {slider.decoder}. {text}"
+    return f"{label} = {slider.value}", text

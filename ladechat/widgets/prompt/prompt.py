@@ -1,0 +1,330 @@
+"""The prompt: the input in which the user types a question or a command."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+from weakref import WeakSet
+
+from textual import events, on
+from textual.actions import SkipAction
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import TextArea
+from textual.widgets.text_area import Edit, EditResult
+
+from ladechat.widgets.keys_in_turn import sent_on
+from ladechat.widgets.later import call_later
+from ladechat.widgets.prompt.command_list import SlashCommandList
+from ladechat.widgets.typed import TypedText
+
+MOVES = {
+    "cursor_left": "left",
+    "cursor_right": "right",
+    "cursor_line_start": "home",
+    "line_end": "end",
+    "earlier": "up",
+}
+"""Keys that a screen may claim, by the text area's actions for them."""
+
+SECONDS_BETWEEN_KEYS = 0.005
+"""Keys closer together than this were not typed by hand."""
+SECONDS_TO_COLLECT = 0.1
+"""How long such keys are collected before they are inserted together."""
+
+
+class Prompt(TypedText):
+    """Several lines of input: Enter sends, Ctrl+J or Shift+Enter breaks the line, up and down recall earlier texts."""
+
+    DEFAULT_CSS = """
+    Prompt { height: auto; min-height: 1; max-height: 6; padding: 0 1; border: none; background: $surface; }
+    Prompt:focus { border: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "send", "Send", id="prompt.send", tooltip="Send the question."),
+        Binding("ctrl+j,shift+enter", "break_line", "New line", show=False, id="prompt.break_line"),
+        Binding("up", "earlier", "Earlier question", show=False, id="prompt.earlier"),
+        Binding("down", "later", "Later question", show=False, id="prompt.later"),
+        Binding("ctrl+a", "line_start_or_all", "Start of line, all", show=False, id="prompt.line_start_or_all"),
+        Binding("ctrl+home", "document_start(False)", "To the first line", show=False, id="prompt.document_start"),
+        Binding("ctrl+end", "document_end(False)", "To the last line", show=False, id="prompt.document_end"),
+        Binding("ctrl+shift+home", "document_start(True)", "Select", show=False, id="prompt.select_to_start"),
+        Binding("ctrl+shift+end", "document_end(True)", "Select", show=False, id="prompt.select_to_end"),
+        Binding("end", "line_end", "End of line", show=False, id="prompt.line_end"),
+        Binding("tab", "complete", "Complete", show=False, id="prompt.complete"),
+        Binding("escape", "close_commands", "Close the list", show=False, id="prompt.close_commands"),
+    ]
+
+    @dataclass
+    class Sent(Message):
+        """The user has sent a question: `text`."""
+
+        text: str
+
+    @dataclass
+    class Commanded(Message):
+        """The user has sent a command: `text` is its name and its argument, without the slash."""
+
+        text: str
+
+    def __init__(self, *, id: str | None = None, commands: SlashCommandList | None = None) -> None:
+        super().__init__(
+            id=id,
+            compact=True,
+            highlight_cursor_line=False,
+            placeholder="Ask something. Enter sends, Ctrl+J begins a new line.",
+        )
+        self.commands = commands or SlashCommandList()
+        self._past: list[str] = []
+        self._place = 0
+        self._draft = ""
+        self._typed: list[str] = []
+        self._last_key_at = 0.0
+        self.shown_at = 0.0
+        """Monotonic time of the first frame, in seconds. Keys typed before it were read in the shell's line mode, in
+        which Enter arrives as a line feed (ctrl+j).
+        """
+        self.seen: WeakSet[events.Key] = WeakSet()
+        """Keys handled by the prompt; in a burst, more are handled before the first has bubbled up to the screen."""
+        self.passed_on: frozenset[str] = frozenset()
+        """Keys that belong to the screen while the prompt is empty."""
+        self.lent: frozenset[str] = frozenset()
+        """Keys that belong to the screen in any case."""
+
+    @property
+    def question(self) -> str:
+        """The typed question; "" if there is none, or a command.
+
+        A text that begins with a slash is a command; with two slashes, or a space before the slash, it is a question.
+        """
+        return "" if _is_command(self.text) else self.text.removeprefix("/").strip()
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing was typed."""
+        return not (self._typed or self.document.text)
+
+    def check_consume_key(self, key: str, character: str | None = None) -> bool:
+        """Return whether a key is text for the prompt."""
+        return not self.passes_on(key) and super().check_consume_key(key, character)
+
+    def passes_on(self, key: str) -> bool:
+        """Return whether a key belongs to the screen now."""
+        return key in self.lent or (key in self.passed_on and self.is_blank)
+
+    def remember(self, past: Sequence[str]) -> None:
+        """Set the history to these questions of earlier sessions, oldest first."""
+        self._past = [_as_question(text) for text in past]
+        self._place = len(self._past)
+
+    async def on_key(self, event: events.Key) -> None:
+        """Handle Enter, which a text area takes for a line break, and all other keys in order. A priority binding for
+        Enter would act before text typed earlier is inserted.
+
+        Bindings, including the screen's, are run immediately. Textual would look them up when the key has bubbled up to
+        the app: a letter typed after Backspace would be handled before it, and a search typed after Ctrl+O would be
+        sent as a question.
+
+        Keys faster than anybody types, as in a paste that the terminal does not mark as one, are collected and inserted
+        together, since each insertion wraps the whole line again. The time that counts is when they were read: after a
+        slow insertion, the next key is handled late.
+        """
+        if sent_on(self, event):
+            return
+        self.seen.add(event)
+        if self.passes_on(event.key):
+            event.prevent_default()
+            await self._run_bound(event)
+            return
+        character = event.character if event.is_printable else None
+        fast, self._last_key_at = event.time - self._last_key_at < SECONDS_BETWEEN_KEYS, event.time
+        if character is not None and (fast or self._typed):
+            event.prevent_default()
+            event.stop()
+            if not self._typed:
+                call_later(self, SECONDS_TO_COLLECT, self._insert_typed)
+            self._typed.append(character)
+            return
+        self._insert_typed()
+        if event.key == "enter" or (event.key == "ctrl+j" and event.time < self.shown_at):
+            event.prevent_default()
+            event.stop()
+            await self.action_send()
+            return
+        if not event.is_printable:
+            await self._run_bound(event)
+
+    async def _run_bound(self, event: events.Key) -> None:
+        """Run the binding of a key, in the prompt, on the screen, or in the app."""
+        if await self.app._check_bindings(event.key):
+            event.prevent_default()
+            event.stop()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Insert a paste after the typed text, and only once: the app would send it here again."""
+        if sent_on(self, event):
+            return
+        event.stop()
+        self._insert_typed()
+
+    def _insert_typed(self) -> None:
+        """Insert the collected keys."""
+        text, self._typed = "".join(self._typed), []
+        if text:
+            self.replace(text, *self.selection, maintain_selection_offset=False)
+
+    @property
+    def text(self) -> str:
+        """The text, including keys collected so far."""
+        self._insert_typed()
+        return super().text
+
+    @text.setter
+    def text(self, value: str) -> None:
+        self.load_text(value)
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Insert or replace text. An emptied prompt leaves the history."""
+        result = super().edit(edit)
+        if not self.document.text:
+            self._place = len(self._past)
+        return result
+
+    async def action_send(self) -> None:
+        """Send the text unless it is empty; for an incomplete command, run the highlighted one.
+
+        The screen handles it before the next key acts, since that key may belong to a screen that a command opens.
+        """
+        text = self.text.rstrip()
+        if self.commands.display:  # messages about the last keys may not have reached the list
+            self.commands.offer(self.document.text)
+        if self.commands.display and (command := self.commands.marked) is not None and text != f"/{command.name}":
+            self.action_complete()
+            text = self.text.rstrip()
+            if command.needs_argument:
+                return
+        is_command = _is_command(text)
+        said = text if is_command else self.question
+        if said:
+            remembered = said if is_command else _as_question(said)
+            if self._past[-1:] != [remembered]:
+                self._past.append(remembered)
+            self.begin_anew()
+            self.commands.display = False
+            taken = asyncio.Event()
+            self.screen.post_message(self.Commanded(said[1:]) if is_command else self.Sent(said))
+            self.screen.call_later(taken.set)
+            await taken.wait()
+
+    def begin_anew(self) -> None:
+        """Empty the prompt, without a way to undo it."""
+        self._place = len(self._past)
+        self.load_text("")
+
+    # --- commands -----------------------------------------------------------------------------------------------------
+
+    @on(TextArea.Changed)
+    def _offer_commands(self) -> None:
+        """List the commands that begin with the typed text, except for text recalled from the history."""
+        typing = self._place == len(self._past)
+        self.commands.offer(self.document.text if typing else "")
+
+    def action_complete(self) -> None:
+        """Complete the command that is highlighted in the list."""
+        command = self.commands.marked
+        if command is not None:
+            self.load_text(f"/{command.name} " if command.argument else f"/{command.name}")
+            self.move_cursor(self.document.end)
+
+    def action_close_commands(self) -> None:
+        """Close the list; the typed text stays."""
+        self.commands.display = False
+
+    def action_break_line(self) -> None:
+        """Insert a line break."""
+        self.insert("\n")
+
+    def action_earlier(self) -> None:
+        """Recall the previous text in the first row; elsewhere move up."""
+        if self.commands.display:
+            self.commands.action_cursor_up()
+        elif not self.navigator.is_first_wrapped_line(self.cursor_location) or not self._past:
+            self.action_cursor_up()
+        else:
+            self._recall(self._place - 1)
+
+    def action_later(self) -> None:
+        """Recall the next text in the last row; elsewhere move down."""
+        if self.commands.display:
+            self.commands.action_cursor_down()
+        elif not self.navigator.is_last_wrapped_line(self.cursor_location) or not self._past:
+            self.action_cursor_down()
+        else:
+            self._recall(self._place + 1)
+
+    def action_line_end(self) -> None:
+        """Move to the end of the line; in an empty prompt, leave the key to the conversation."""
+        if not self.text:
+            raise SkipAction
+        self.action_cursor_line_end()
+
+    def action_line_start_or_all(self) -> None:
+        """Move to the start of the line; if already there, select all lines, for Backspace or other text to replace."""
+        if self.cursor_at_start_of_line and self.selection.is_empty:
+            self.select_all()
+        else:
+            self.action_cursor_line_start()
+
+    def action_document_start(self, select: bool) -> None:
+        """Move to the start of the text, or select up to there."""
+        self.move_cursor((0, 0), select=select)
+
+    def action_document_end(self, select: bool) -> None:
+        """Move to the end of the text, or select up to there."""
+        self.move_cursor(self.document.end, select=select)
+
+    def action_cursor_page_up(self) -> None:
+        """Leave the key to the conversation: the prompt has no pages."""
+        raise SkipAction
+
+    def action_cursor_page_down(self) -> None:
+        """Leave the key to the conversation: the prompt has no pages."""
+        raise SkipAction
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether an action is available. F6 and F7, by which a text area selects a line or all, belong to the
+        app, and keys that belong to the screen do not move the cursor.
+        """
+        if action in ("complete", "close_commands"):
+            return self.commands.display
+        passed_on = action in MOVES and self.passes_on(MOVES[action])
+        return not passed_on and action not in ("select_line", "select_all")
+
+    def offer(self, text: str) -> None:
+        """Put back a text that could not be answered, unless the user has typed something."""
+        if not self.text:
+            self.load_text(_as_question(text))
+            self.move_cursor(self.document.end)
+
+    def offer_command(self, text: str) -> None:
+        """Put a command into the prompt, to be run or edited, unless the user has typed something."""
+        if not self.text:
+            self.load_text(text)
+            self.move_cursor(self.document.end)
+            self.commands.display = False
+
+    def _recall(self, place: int) -> None:
+        if self._place == len(self._past):
+            self._draft = self.text
+        self._place = min(max(place, 0), len(self._past))
+        self.load_text(self._past[self._place] if self._place < len(self._past) else self._draft)
+        self.move_cursor(self.document.end)
+
+
+def _is_command(text: str) -> bool:
+    return text.startswith("/") and not text.startswith("//")
+
+
+def _as_question(text: str) -> str:
+    """Return a question as it would be typed, so that it is not taken for a command."""
+    return f" {text}" if text.startswith("/") else text

@@ -1,0 +1,1 @@
+"""What step events say of one pass and of one token, before it is drawn."""

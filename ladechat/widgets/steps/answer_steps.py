@@ -1,0 +1,138 @@
+"""The steps of the answers on the screen, stored in a compact form so that any can be shown again."""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import msgspec
+from textual.message import Message
+
+from ladechat.protocol import PolicyChoice, Step, TurnFinished
+from ladechat.widgets.steps.arrangement import Arrangement
+from ladechat.widgets.steps.draft_sources import EARLIER
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Limit for all answers but the latest, encoded: some 60,000 steps of `auto`."""
+
+NEVER_KNOWN = "How this answer came about is not known: it is from an earlier session."
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_step = msgspec.msgpack.Decoder(Step).decode
+_decode_choice = msgspec.msgpack.Decoder(PolicyChoice).decode
+
+
+@dataclass
+class StepPointedAt(Message):
+    """The user has pointed at a step of an answer, and at one of its tokens.
+
+    Attributes:
+        turn: the answer's turn; None if its steps were never known to this session.
+        step: the index of the step.
+        token: the index of the token in the step.
+    """
+
+    turn: int | None
+    step: int
+    token: int = 0
+
+
+class AnswerSteps:
+    """One answer: its steps, the policy's choices between them, and the panels shown at each step.
+
+    Attributes:
+        decoder: the name of the decoder of the latest step.
+        finished: the totals of the answer, once it has ended.
+        remembered: number of tokens drafted from n-grams of earlier answers.
+        telling: the index of the latest step that emitted several tokens; None without any.
+        size: encoded size in bytes.
+    """
+
+    def __init__(self) -> None:
+        self.decoder = ""
+        self.finished: TurnFinished | None = None
+        self.remembered = 0
+        self.telling: int | None = None
+        self.size = 0
+        self._steps: list[bytes] = []
+        self._arrangements: list[Arrangement] = []
+        self._choices: list[bytes] = []
+        self._choices_before: list[int] = []
+        """For each choice, the number of steps that came before it."""
+        self._before: tuple[int, int, int, int | None, int, TurnFinished | None] | None = None
+        """The state before the answer was continued; None once the continuation is part of the answer."""
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def add(self, step: Step, arrangement: Arrangement) -> None:
+        """Add a step, and the arrangement of panels shown with it."""
+        if len(step.token_ids) > 1:
+            self.telling = len(self._steps)
+        self.remembered += step.origins.count(EARLIER)
+        before = self._arrangements[-1] if self._arrangements else None
+        self._arrangements.append(before if before == arrangement else arrangement)  # equal ones share their memory
+        self._steps.append(_encode(step))
+        self.size += len(self._steps[-1])
+
+    def add_choice(self, choice: PolicyChoice) -> None:
+        """Add the policy's choice for the next steps."""
+        self._choices_before.append(len(self._steps))
+        self._choices.append(_encode(choice))
+        self.size += len(self._choices[-1])
+
+    def go_on(self) -> bool:
+        """Prepare for a continuation. Steps of an earlier, unsettled one are dropped; return whether any were."""
+        steps = len(self._steps)
+        if self._before is None:
+            self._before = steps, len(self._choices), self.remembered, self.telling, self.size, self.finished
+        steps, choices, self.remembered, self.telling, self.size, self.finished = self._before
+        del self._steps[steps:], self._arrangements[steps:]
+        del self._choices[choices:], self._choices_before[choices:]
+        return len(self._steps) < steps
+
+    def settle(self) -> None:
+        """Make the continuation a permanent part of the answer."""
+        self._before = None
+
+    def step(self, place: int) -> Step:
+        """Return the step at an index, from 0."""
+        return _decode_step(self._steps[place])
+
+    def arrangement(self, place: int) -> Arrangement:
+        """Return the arrangement of panels at a step."""
+        return self._arrangements[place]
+
+    def choice(self, place: int | None = None) -> PolicyChoice | None:
+        """Return the policy's choice at a step, or without `place` its latest choice; None before the first."""
+        end = len(self._choices) if place is None else bisect_right(self._choices_before, place)
+        return _decode_choice(self._choices[end - 1]) if end else None
+
+
+class RecentAnswers:
+    """The answers on the screen by turn, oldest first. Beyond `most_bytes`, the oldest are dropped."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._answers: dict[int, AnswerSteps] = {}
+        self._blocks: dict[int, int] = {}
+        self._most_bytes = most_bytes
+
+    @property
+    def latest(self) -> int | None:
+        """The turn of the latest answer that has steps."""
+        return next((turn for turn in reversed(self._answers) if len(self._answers[turn])), None)
+
+    def get(self, turn: int) -> AnswerSteps | None:
+        """Return the steps of an answer; None if they are not stored."""
+        return self._answers.get(turn)
+
+    def begin(self, turn: int, answer: AnswerSteps, block: int) -> None:
+        """Add an answer that begins with block number `block`, dropping old answers over the size limit."""
+        self._answers.pop(turn, None)
+        size = sum(answer.size for answer in self._answers.values())
+        while size > self._most_bytes:
+            size -= self._answers.pop(next(iter(self._answers))).size
+        self._answers[turn], self._blocks[turn] = answer, block
+
+    def keep(self, blocks: int) -> None:
+        """Forget the answers after the first `blocks` messages of the conversation."""
+        self._blocks = {turn: block for turn, block in self._blocks.items() if block < blocks}
+        self._answers = {turn: answer for turn, answer in self._answers.items() if turn in self._blocks}

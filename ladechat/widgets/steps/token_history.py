@@ -1,0 +1,233 @@
+"""The biography of a token: where it was guessed before the model chose it. It holds only what step events prove."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from ladechat import protocol
+from ladechat.widgets.cells import visible
+from ladechat.widgets.formatting import counted
+from ladechat.widgets.steps.draft_sources import source_of
+
+MODEL = "model"
+
+
+class WindowGuess(NamedTuple):
+    """A guess of the Jacobi window for the token's position, in one step.
+
+    Attributes:
+        step: the index of that step.
+        ahead: the distance from that step's last token, in tokens.
+        token, piece: the guessed token.
+    """
+
+    step: int
+    ahead: int
+    token: int
+    piece: str
+
+
+class Read(NamedTuple):
+    """How a pseudo state settled: the lowest layer from which on its argmax was the token, and the last layer."""
+
+    layer: int
+    layers: int
+
+
+@dataclass(frozen=True)
+class TokenHistory:
+    """The history of one token of an answer.
+
+    Attributes:
+        token, piece: its id and its text.
+        step: the index of the step that emitted it.
+        origin: the source of the draft that guessed it; `MODEL` for a token that was not drafted.
+        emitted: number of tokens that the step emitted.
+        ahead: its position among them, from 1.
+        tested: number of drafts that the model judged in that pass.
+        guesses: the window's guesses for its position, oldest first.
+        formed: the step in which the window first completed the n-gram that it was accepted with, if known.
+        read: for hidden transfer, how its pseudo state settled, if it was recorded.
+    """
+
+    token: int
+    piece: str
+    step: int
+    origin: str
+    emitted: int
+    ahead: int
+    tested: int
+    guesses: tuple[WindowGuess, ...]
+    formed: int | None
+    read: Read | None
+
+    @property
+    def drafted(self) -> bool:
+        return self.origin != MODEL
+
+    @property
+    def saved(self) -> int:
+        """Passes that its step saved compared with plain decoding."""
+        return self.emitted - 1
+
+
+def token_history(steps: Sequence[protocol.Step], place: int) -> TokenHistory | None:
+    """Return the history of token number `place`, from 0, of one answer's `steps` in order; None if they lack it.
+
+    The first steps may be missing: `place` counts from the first token of the first given step, and earlier guesses are
+    unknown.
+    """
+    before: list[int] = []  # tokens emitted before each step
+    done = 0
+    for number, step in enumerate(steps):
+        before.append(done)
+        done += len(step.token_ids)
+        if place < done:
+            return _history(steps[: number + 1], before, place) if place >= 0 else None
+    return None
+
+
+def last_drafted(steps: Sequence[protocol.Step]) -> int | None:
+    """Return the place of the last drafted token, in the latest step that has one."""
+    end = sum(len(step.token_ids) for step in steps)
+    for step in reversed(steps):
+        end -= len(step.token_ids)
+        drafted = [index for index, origin in enumerate(step.origins) if origin != MODEL]
+        if drafted:
+            return end + drafted[-1]
+    return None
+
+
+def _history(steps: Sequence[protocol.Step], before: Sequence[int], place: int) -> TokenHistory:
+    step = steps[-1]
+    index = place - before[-1]
+    verdicts = [] if step.draft is None else step.draft.verdicts
+    return TokenHistory(
+        token=step.token_ids[index],
+        piece=step.pieces[index],
+        step=step.index,
+        origin=step.origins[index],
+        emitted=len(step.token_ids),
+        ahead=index + 1,
+        tested=sum(verdict != "untested" for verdict in verdicts),
+        guesses=tuple(_guesses(steps[:-1], before, place)),
+        formed=_formed(steps, index),
+        read=_read(step, index) if step.origins[index] == "hidden_transfer" else None,
+    )
+
+
+def _guesses(steps: Sequence[protocol.Step], before: Sequence[int], place: int) -> list[WindowGuess]:
+    """Return each pass's guess for this place: column c of its fresh row is at N − 1 + c after its last token."""
+    found = []
+    for step, done in zip(steps, before, strict=False):
+        window = step.window
+        ahead = place - done + 1
+        column = ahead - (len(window.rows) if window else 0)
+        if window and 0 <= column < len(window.fresh_ids):
+            found.append(WindowGuess(step.index, ahead, window.fresh_ids[column], window.fresh[column]))
+    return found
+
+
+def _formed(steps: Sequence[protocol.Step], index: int) -> int | None:
+    """Return the first step whose window completed the n-gram of the last step's accepted drafts, up to this token.
+
+    Every suffix of a column is an n-gram of the pool, from the following step on.
+    """
+    step = steps[-1]
+    window, origins = step.window, step.origins[: index + 1]
+    if window is None or not window.row_ids or not window.row_ids[0] or set(origins) != {"window"}:
+        return None
+    ngram = (window.row_ids[0][0], *step.token_ids[: index + 1])
+    for earlier in steps[:-1]:
+        view = earlier.window
+        if view is not None and any(_ends_hold(column, ngram) for column in _columns(view)):
+            return earlier.index
+    return None
+
+
+def _columns(view: protocol.WindowView) -> Sequence[tuple[int, ...]]:
+    """Return the columns of a window, each with the pass's fresh token at its end."""
+    return list(zip(*view.row_ids, view.fresh_ids, strict=False))
+
+
+def _ends_hold(column: tuple[int, ...], ngram: tuple[int, ...]) -> bool:
+    """Return whether one of the suffixes of a column begins with the n-gram."""
+    length = len(ngram)
+    return any(column[start : start + length] == ngram for start in range(len(column) - length + 1))
+
+
+def _read(step: protocol.Step, index: int) -> Read | None:
+    """Return the lowest layer from which on all layers have the token as argmax, and the number of layers."""
+    view = step.lens
+    if view is None:
+        return None
+    lowest: int | None = None
+    for layer, ids in zip(reversed(view.layers), reversed(view.row_ids), strict=True):
+        if ids[index : index + 1] != [step.token_ids[index]]:
+            break
+        lowest = layer
+    return None if lowest is None else Read(lowest, view.layers[-1])
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+def sentences(history: TokenHistory) -> list[str]:
+    """Return the biography in two to five plain sentences: first how the token was emitted, then why."""
+    if not history.drafted:
+        among = f"the last of {counted(history.emitted, 'token')}" if history.saved else "and the only one"
+        return [f"The model's own token in pass {history.step + 1}, {among}: no draft.", *_of_the_window(history)]
+    place = f"in pass {history.step + 1} as token {history.ahead} of {history.emitted}"
+    sentences = [f"Accepted {place}: {source_of(history.origin).phrase}."]
+    sentences += _of_the_window(history)
+    if history.formed is not None:
+        sentences.append(
+            f"Its n-gram first stood in the window in pass {history.formed + 1}, "
+            f"{counted(history.step - history.formed, 'pass')} before."
+        )
+    if history.read is not None:
+        layer, layers = history.read
+        since = f"from layer {layer} of {layers} on" if layer < layers else f"at the last layer only, {layer}"
+        sentences.append(f"Its pseudo state read it {since}.")
+    sentences.append(_of_the_pass(history))
+    return sentences
+
+
+def _of_the_window(history: TokenHistory) -> list[str]:
+    """Return a sentence about the window's guesses for the token's position."""
+    guesses = history.guesses
+    if not guesses:
+        return []
+    first = guesses[0]
+    changed = sum(one.token != other.token for one, other in pairwise(guesses))
+    when = f"{counted(history.step - first.step, 'pass')} before and {counted(first.ahead, 'token')} ahead"
+    text = f"For its place the window first guessed ‹{visible(first.piece)}›, {when}"
+    if len(guesses) > 1:
+        again = counted(len(guesses) - 1, "more pass")
+        text += f", and changed it {_times(changed)} in {again}" if changed else f", and kept to it in {again}"
+    return [f"{text}: {_when_right(history)}."]
+
+
+def _when_right(history: TokenHistory) -> str:
+    """Return when the window had the token at its position. A correct guess may have been replaced again."""
+    right = [guess.token == history.token for guess in history.guesses]
+    if not any(right):
+        return "never right"
+    if all(right):
+        return "right"
+    if not right[-1]:
+        return "right for a time, not at the end"
+    last_wrong = max(index for index, one in enumerate(right) if not one)
+    return f"right from pass {history.guesses[last_wrong + 1].step + 1} on"
+
+
+def _of_the_pass(history: TokenHistory) -> str:
+    judged = f"The pass judged {counted(history.tested, 'draft')} at once"
+    if not history.saved:
+        return f"{judged} and saved none."
+    return f"{judged} and gave {counted(history.emitted, 'token')}: {counted(history.saved, 'pass')} saved."
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number} times")

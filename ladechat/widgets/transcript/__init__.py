@@ -1,0 +1,1 @@
+"""The conversation: messages as lines, formatted, searched, in the colours of the steps."""

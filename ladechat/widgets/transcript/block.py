@@ -1,0 +1,229 @@
+"""One message of the conversation: a long question is folded, and an answer may be formatted as Markdown."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from msgspec.structs import replace
+from textual.selection import Selection
+
+from ladechat.widgets.cells import printable
+from ladechat.widgets.flow import PLAIN, Flow, Ink, Line, safe
+from ladechat.widgets.formatting import counted
+from ladechat.widgets.transcript.markdown import Formatted
+
+INDENT = 2
+LINES_BEFORE_FOLDING = 10
+"""A question of more lines is folded to `FOLDED_LINES`."""
+FOLDED_LINES = 4
+HOW_TO_FOLD = "click or Ctrl+N"
+
+Kind = Literal["user", "model", "notice"]
+
+
+class Block:
+    """One message, or one notice: its text, wrapped for the current width.
+
+    Args:
+        width: in cells; 0 defers the layout to `lay_out`.
+
+    Attributes:
+        written: the raw text.
+        folded: whether a long question shows its first lines only.
+        lines: the lines on the screen: the name, the indented text, and an empty line; empty until the message is laid
+            out.
+    """
+
+    def __init__(self, kind: Kind, name: str, width: int, *, formatted: bool = False) -> None:
+        self.kind = kind
+        self.name = printable(name) if name else ""
+        self.written = ""
+        self.folded = kind == "user"
+        self._parts: list[tuple[str, Ink]] = []
+        self._width = width
+        self._flow = Flow(width)
+        self._formatted = Formatted(width) if formatted and kind == "model" and width else None
+        self.lines: list[Line] = []
+        if width:
+            self._lay_out()
+
+    @property
+    def waits(self) -> bool:
+        """Whether the message is not laid out yet: it has no lines until `lay_out` is called."""
+        return not self.lines
+
+    def wait(self) -> None:
+        """Drop the lines until `lay_out`."""
+        self.lines = []
+
+    def lay_out(self, width: int, formatted: bool) -> None:
+        """Lay out the message for a width in cells, an answer formatted as Markdown or as raw text."""
+        if width != self._width:
+            self._width, self._flow = width, Flow(width)
+            self._flow.extend(self._parts)
+            if self._formatted is not None:
+                self._formatted.wrap(width)
+        if not formatted or self.kind != "model":
+            self._formatted = None
+        elif self._formatted is None:
+            self._formatted = Formatted(width)
+            self._formatted.show(self.source)
+        self._lay_out()
+
+    def _lay_out(self, first: int = 0) -> int:
+        """Rebuild `lines` from the text's line `first` on, so that a growing answer is not laid out from its start.
+        Return the index of the first line that may have changed.
+        """
+        if self.foldable:
+            first = 0
+        head = [Line(((self.name, Ink("user" if self.kind == "user" else "label")),))] if self.name else []
+        place = len(head) + first if first else 0
+        text = self._text_lines()[first:]
+        self.lines[place:] = [*head[place:], *(_indented(line) for line in text), Line()]
+        return place
+
+    def _text_lines(self) -> list[Line]:
+        if self._formatted is not None:
+            return self._formatted.lines
+        lines = self._flow.lines
+        if not self.foldable:
+            return lines
+        hidden = lines[FOLDED_LINES:]
+        if not self.folded:
+            return [*lines, Line(((f"↑ fold · {HOW_TO_FOLD}", Ink("muted")),), copied="")]
+        more = f"… {self._extent} in all · {HOW_TO_FOLD}"
+        return [*lines[:FOLDED_LINES], Line(((more, Ink("muted")),), copied="".join(map(_copied, hidden)))]
+
+    @property
+    def _extent(self) -> str:
+        """The length of a folded text, as the prompt showed it: in lines, or in characters for few, long lines."""
+        text = self.written.strip()
+        written_lines = text.count("\n") + 1
+        return counted(written_lines, "line") if written_lines > FOLDED_LINES else counted(len(text), "character")
+
+    @property
+    def foldable(self) -> bool:
+        """Whether this is a question long enough to be folded."""
+        return self.kind == "user" and len(self._flow.lines) > LINES_BEFORE_FOLDING
+
+    def says(self, text: str) -> bool:
+        """Return whether a question or an answer contains a text; case and line breaks do not matter."""
+        return self.kind != "notice" and folded(text) in folded(self.written)
+
+    def append(self, parts: Sequence[tuple[str, Ink]]) -> int:
+        """Append several texts. Leading white space of a message is skipped.
+
+        If the message is formatted, they appear after the next `format`.
+
+        Returns:
+            The index of the first line that may have changed.
+        """
+        coming: list[tuple[str, Ink]] = []
+        for text, ink in parts:
+            shown = text if self._parts or coming else text.lstrip()
+            if shown:
+                coming.append((shown, ink))
+        self.written += "".join(text for text, _ in parts)
+        self._parts += coming
+        if self.waits:
+            self._width = 0
+            return 0
+        first = self._flow.extend(coming)
+        return self._lay_out(first) if self._formatted is None else len(self.lines)
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The current length, for `cut`: number of parts, and of raw characters."""
+        return len(self._parts), len(self.written)
+
+    def cut(self, extent: tuple[int, int]) -> None:
+        """Remove what was added after the message had this extent."""
+        if extent == self.extent:
+            return
+        parts, characters = extent
+        del self._parts[parts:]
+        self.written = self.written[:characters]
+        width, self._width, formatted, self._formatted = self._width, 0, self._formatted is not None, None
+        if not self.waits:
+            self.lay_out(width, formatted)
+
+    def fold(self, folded: bool) -> None:
+        """Fold a long question to its first lines, or unfold it."""
+        self.folded = folded
+        if not self.waits:
+            self._lay_out()
+
+    @property
+    def source(self) -> str:
+        """The printable source of the formatted lines."""
+        return safe(self.written.lstrip())
+
+    def format(self) -> None:
+        """Format an answer again with all text received so far, if it is shown formatted."""
+        if self._formatted is not None:
+            self._formatted.show(self.source)
+            self._lay_out()
+
+    def selected(self, selection: Selection, first: int) -> str:
+        """Return the raw text of a selection, where this message begins at line `first` of the conversation.
+
+        Formatted lines stand for all that was written from the first of them to the last, including fences.
+        """
+        spans = [(line, selection.get_span(place)) for place, line in enumerate(self.lines, start=first)]
+        chosen = [(line, *span) for line, span in spans if span is not None]
+        formatted = [
+            line.origin.span(start - INDENT, (len(line.text) if end == -1 else end) - INDENT)
+            for line, start, end in chosen
+            if line.origin is not None
+        ]
+        if not formatted:
+            return "".join(_plain(*one) for one in chosen)
+        before = next(number for number, (line, _, _) in enumerate(chosen) if line.origin is not None)
+        beyond = before + len(formatted)
+        source = self.source.rstrip()
+        start, end = 0 if before else formatted[0][0], len(source) if beyond < len(chosen) else formatted[-1][1]
+        middle = source[start:end] + ("\n" if chosen[beyond - 1][2] == -1 else "")
+        return "".join([*(_plain(*one) for one in chosen[:before]), middle, *(_plain(*one) for one in chosen[beyond:])])
+
+
+def folded(text: str) -> str:
+    """Return a text normalized for searching: case-folded, with each white space character as a space."""
+    return "".join(" " if character.isspace() else character for character in text).casefold()
+
+
+def folded_at(blocks: Iterable[Block], place: int) -> Block | None:
+    """Return the long question whose last line, the hint on how to unfold it, is line `place` of these blocks."""
+    for block in blocks:
+        count = len(block.lines)
+        if place < count:
+            return block if block.foldable and place == count - 2 else None  # the last line of a block is empty
+        place -= count
+    return None
+
+
+def _indented(line: Line) -> Line:
+    return replace(line, runs=((" " * INDENT, PLAIN), *line.runs))
+
+
+def _copied(line: Line) -> str:
+    return line.text + line.joint
+
+
+def _plain(line: Line, start: int, end: int) -> str:
+    if line.copied is not None:
+        return line.copied
+    text = line.text
+    shift = INDENT if text.startswith(" " * INDENT) else 0
+    return text[max(start, shift) : len(text) if end == -1 else end] + (line.joint if end == -1 else "")
+
+
+def answers_in(blocks: Sequence[Block]) -> Iterator[str]:
+    """Yield the raw text of the answers, last first, without notices in between."""
+    parts: list[str] = []
+    for block in reversed(blocks):
+        if block.kind == "user" and parts:
+            yield "".join(parts).strip()
+            parts = []
+        if block.kind == "model" and block.written:
+            parts.insert(0, block.written)
+    if parts:
+        yield "".join(parts).strip()

@@ -1,0 +1,310 @@
+"""The conversation, each token in the colour of the step that emitted it."""
+
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from typing import ClassVar, Literal
+
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.reactive import reactive
+
+from ladechat import protocol
+from ladechat.palette import MARKUP, Palette
+from ladechat.widgets.flow import PLAIN, UNKNOWN, Ink, Line, ink_at
+from ladechat.widgets.formatting import is_own, name_of
+from ladechat.widgets.later import Throttle
+from ladechat.widgets.steps.answer_steps import StepPointedAt
+from ladechat.widgets.transcript.block import Block, Kind, answers_in, folded_at
+from ladechat.widgets.transcript.message_lines import ROWS_ABOVE_MARK, MessageLines
+
+FORMATTING_SECONDS = 0.25
+"""Minimum time between two formattings of an answer that is being written, in seconds."""
+SHARE_FOR_FORMATTING = 0.2
+"""Maximum share of the time for formatting: a block that takes long is formatted less often."""
+NEW_BELOW = " ↓ more below · End "
+BELOW_MARK = " ↓ more below "
+"""Shown while a step is marked, when End shows the answer's last step."""
+
+
+Whole = tuple[Kind, str, str, Ink]
+"""A complete message: its kind, its name, its text, and the ink of the text."""
+
+
+class Transcript(MessageLines):
+    """The whole conversation.
+
+    It follows its end until the user scrolls up; then a mark at the bottom says that there is more.
+    """
+
+    DEFAULT_CSS = """
+    Transcript > .transcript--label { text-style: bold; color: $text-muted; }
+    Transcript > .transcript--user { text-style: bold; color: $foreground; }
+    Transcript > .transcript--muted { color: $text-muted; }
+    Transcript > .transcript--mark { color: $text-muted; }
+    Transcript > .transcript--comment { color: $text-muted; text-style: italic; }
+    Transcript > .transcript--alert { color: $text-error; }
+    Transcript > .transcript--marked { background: $block-cursor-background; color: $block-cursor-foreground; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"transcript--{part}" for part in ("label", "user", "muted", "mark", "comment", "alert", "marked")
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("end", "scroll_to_end", "To the end", show=False, id="transcript.end"),
+    ]
+
+    palette: reactive[Palette] = reactive(Palette)
+    formatted: reactive[bool] = reactive(False)
+    """Whether answers are formatted as Markdown. If not, or while a step is marked, they have the steps' colours."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._formatting = Throttle(self, self._format, FORMATTING_SECONDS, SHARE_FOR_FORMATTING)
+        self._marked: tuple[int, int] | None = None
+        self._followed = True
+        self._sums: list[int] = []  # the numbers of the notices with an answer's figures
+        self._below: list[Block] = []
+        """Notices that were below an answer that is being continued; they return when it ends."""
+        self._going_on: tuple[int, tuple[int, int]] | None = None
+        """The block of the answer being continued, and its extent before; None once the continuation is settled."""
+
+    def on_mount(self) -> None:
+        self.anchor()
+
+    # --- content ------------------------------------------------------------------------------------------------------
+
+    def start(self, kind: Kind, name: str = "") -> None:
+        """Begin a message or a notice, to which following text is added."""
+        if not self._wrapped_width:  # a widget mounted during a session may get its size without a Resize event
+            self.on_resize()
+        self._formatting.at_once_if_waiting()
+        if kind == "user":
+            self._going_on = None
+        self._blocks.add(Block(kind, name, self._text_width, formatted=self._shows_formatted))
+        self._update_last()
+
+    def open(self, messages: Iterable[Whole]) -> None:
+        """Replace everything by the messages of an earlier conversation."""
+        self.clear()
+        for kind, name, text, ink in messages:
+            block = Block(kind, name, 0)
+            block.append([(text, ink)])
+            self._blocks.add(block)
+        self._lay_out_anew()
+        self.anchor()
+
+    def add_whole(self, messages: Iterable[Whole]) -> None:
+        """Add complete messages at the end."""
+        for kind, name, text, ink in messages:
+            self.start(kind, name)
+            self.add(text, ink)
+
+    def add(self, text: str, ink: Ink = PLAIN) -> None:
+        """Add text to the last message."""
+        block = self._blocks.last
+        place = block.append([(text, ink)])
+        if self._shows_formatted:
+            self._format()
+        else:
+            self._update_last(place)
+
+    def add_steps(self, steps: list[protocol.Step]) -> None:
+        """Add the tokens of steps to the answer. If a notice came in between, the answer continues below it.
+
+        If the beginning of an answer is missing from a recording, the answer begins with them.
+        """
+        if not self._blocks or self._blocks.last.kind != "model":
+            self.start("model")
+        place = self._blocks.last.append(
+            [
+                (piece, Ink("step", step.turn, step.index, len(step.token_ids), token, is_own(step, token)))
+                for step in steps
+                for token, piece in enumerate(step.pieces)
+            ]
+        )
+        if self._shows_formatted:
+            self._formatting.soon()
+        else:
+            self._update_last(place)
+
+    def answers(self) -> Iterator[str]:
+        """Return the raw text of the answers, last first, without notices in between."""
+        return answers_in(list(self._blocks))
+
+    def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
+        """Add a notice of the program."""
+        self.start("notice")
+        self.add(text, Ink(kind))
+
+    def sum_up(self, text: str) -> None:
+        """Add a notice with the last answer's figures, followed by the notices that its continuation hid."""
+        self._sums.append(self.blocks)
+        self.notice(text)
+        self.put_back()
+
+    def go_on(self) -> None:
+        """Continue the last answer in its block: its figures are removed, and other notices return once it has ended.
+        The text of an earlier, unsettled continuation is removed too.
+
+        If anything else than notices is below the answer, nothing changes.
+        """
+        blocks = list(self._blocks)
+        if self._going_on is None:
+            end = len(blocks) - len(list(takewhile(lambda block: block.kind == "notice", reversed(blocks))))
+            if not end or blocks[end - 1].kind != "model":
+                return
+            going_on = end - 1, blocks[end - 1].extent
+        else:
+            going_on = self._going_on
+            end = going_on[0] + 1
+        below = enumerate(blocks[end:], start=end)
+        notices = [block for place, block in below if block.kind == "notice" and place not in self._sums]
+        self.keep(end)
+        blocks[end - 1].cut(going_on[1])
+        self._update_last()
+        self._below, self._going_on = notices, going_on
+
+    def settle(self) -> None:
+        """Make the continuation a permanent part of the answer."""
+        self._going_on = None
+
+    def put_back(self) -> None:
+        """Show the notices that were hidden by a continuation."""
+        for block in self._below:
+            if self._text_width:
+                block.lay_out(self._text_width, self._shows_formatted)
+            self._blocks.add(block)
+            self._update_last()
+        self._below = []
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self.keep(0)
+
+    @property
+    def blocks(self) -> int:
+        """The number of messages and notices."""
+        return len(self._blocks)
+
+    def keep(self, blocks: int) -> None:
+        """Remove all but the first `blocks` messages and notices."""
+        self._sums = [place for place in self._sums if place < blocks]
+        self._below, self._going_on = [], None
+        if blocks < len(self._blocks):
+            self._formatting.cancel()  # it formats the last block only, which is removed
+            self._blocks.keep(blocks)
+            if self._blocks.waiting == blocks:
+                self._lay_out_anew()
+            self._update_last()
+
+    # --- formatting and folding ---------------------------------------------------------------------------------------
+
+    @property
+    def _shows_formatted(self) -> bool:
+        return self.formatted and self._marked is None
+
+    def watch_formatted(self) -> None:
+        self._formatting.cancel()
+        self._lay_out_anew()
+
+    def _format(self) -> None:
+        self._blocks.last.format()
+        self._update_last()
+
+    def action_fold(self) -> None:
+        """Unfold all long questions, or fold them if none is folded."""
+        self._lay_out_rest()
+        self._fold([block for block in self._blocks if block.foldable])
+
+    def _fold(self, blocks: list[Block]) -> None:
+        folded = not any(block.folded for block in blocks)
+        for block in blocks:
+            block.fold(folded)
+        if blocks:
+            self._blocks.count_anew()
+            self._take_over_height()
+
+    def action_scroll_to_end(self) -> None:
+        """Scroll to the end, and follow it again."""
+        self.anchor()
+
+    # --- drawing ------------------------------------------------------------------------------------------------------
+
+    def watch_palette(self) -> None:
+        self._redraw()
+
+    @property
+    def _may_follow(self) -> bool:
+        return self._marked is None or self.is_anchored
+
+    @property
+    def _more_below(self) -> str:
+        return NEW_BELOW if self._marked is None else BELOW_MARK
+
+    def _style(self, ink: Ink) -> Style:
+        if ink.kind == "step":
+            style = self.palette.step(ink.step, ink.tokens, own=ink.own)
+            if (ink.turn, ink.step) == self._marked:  # the style is reversed where bold would be too faint
+                marked = "transcript--marked" if self.palette.colour else "lines--selected"
+                style += self.get_component_rich_style(marked) + Style(reverse=False)
+            return style
+        if ink.kind in ("plain", "answer", "listing"):
+            return Style()
+        if ink.kind in MARKUP:
+            return self.palette.markup(ink.kind)
+        return self.get_component_rich_style(f"transcript--{ink.kind}")
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def mark(self, turn: int, step: int) -> None:
+        """Mark the tokens of a step, and scroll to them. New lines do not scroll them out of view."""
+        if self._marked is None:
+            self._followed = self.follows_end
+            self.anchor(False)
+        self._mark((turn, step))
+        place = self._blocks.last_where(self._shows_marked)
+        if place is None and not self.laid_out:
+            self._lay_out_rest()
+            place = self._blocks.last_where(self._shows_marked)
+        top, height = self.scroll_offset.y, self.scrollable_content_region.height - 1
+        if place is not None and not top <= place < top + height:
+            self.scroll_to(y=max(place - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
+
+    def unmark(self) -> None:
+        """Remove the mark, and follow the end again if the view did before."""
+        if self._marked is not None:
+            self._mark(None)
+            if self._followed:
+                self.anchor()
+
+    def _mark(self, step: tuple[int, int] | None) -> None:
+        before, self._marked = self._marked, step
+        if self.formatted and (before is None) != (step is None):
+            self.watch_formatted()
+        self._redraw()
+
+    def _shows_marked(self, line: Line) -> bool:
+        return any(ink.kind == "step" and (ink.turn, ink.step) == self._marked for _, ink in line.runs)
+
+    def on_click(self, event: events.Click) -> None:
+        """Post `StepPointedAt` when a token is clicked; fold or unfold a long question by a click below it.
+
+        A click at the end of a drag that selected text does nothing.
+        """
+        offset = event.get_content_offset(self)
+        if offset is None or self.text_selection is not None:
+            return
+        y = self.scroll_offset.y + offset.y
+        if (folded := folded_at(self._blocks, y)) is not None:
+            self._fold([folded])
+            return
+        ink = ink_at(self._blocks.line(y), offset.x) if y < self._blocks.height else PLAIN
+        if ink.kind == "step":
+            self.post_message(StepPointedAt(ink.turn, ink.step, ink.token))
+        elif ink.kind == "answer":
+            self.post_message(StepPointedAt(None, 0, 0))
+
+
+def messages_of(exchange: protocol.Exchange) -> tuple[Whole, Whole]:
+    """Return a question and its answer as messages; how the answer was decoded is unknown."""
+    return ("user", "You", exchange.question, PLAIN), ("model", name_of(exchange.model), exchange.answer, UNKNOWN)
