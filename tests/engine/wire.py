@@ -214,7 +214,7 @@ class Wire(ProcessLine):
         environment: Mapping[str, str] | None = None,
         folder: Path = ROOT,
     ) -> None:
-        window = () if "--auto" in arguments else ("--no-auto",)
+        window = () if {"--auto", "--decoder"} & {*arguments} else ("--no-auto",)
         process = subprocess.Popen(
             [sys.executable, *program, *(window if program[-1] == "engine" else ()), *arguments],
             stdin=subprocess.PIPE,

@@ -60,6 +60,7 @@ def test_a_model_that_draws_in_its_passes_writes_what_it_writes_by_itself() -> N
 
 @pytest.mark.full
 def test_threads_that_draw_beside_many_calls_never_draw_twice() -> None:
+    models = [new_model(seed) for seed in range(60)]  # before: making one restores the generator's state
     drawn, ended = list[float](), threading.Event()
 
     def draw() -> None:
@@ -69,8 +70,8 @@ def test_threads_that_draw_beside_many_calls_never_draw_twice() -> None:
     threads = [threading.Thread(target=draw) for _ in range(2)]
     for thread in threads:
         thread.start()
-    for seed in range(60):
-        lookahead(new_model(seed), PROMPT, **REQUEST)  # a new one, which is checked
+    for model in models:
+        lookahead(model, PROMPT, **REQUEST)  # a new one, which is checked
     ended.set()
     for thread in threads:
         thread.join()
