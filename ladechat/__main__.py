@@ -22,7 +22,7 @@ def main() -> None:
     try:
         with ended_by_ctrl_c():
             _check_python()
-            from ladechat.cli import main as run
+            from ladechat.shell.cli import main as run
         run()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

@@ -127,3 +127,31 @@ def _replace_missing_streams() -> None:
     sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115 - a descriptor, for as long as the process
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 - as above
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115 - as above
+
+
+class Status:
+    """A status line on a terminal's standard error, rewritten in place; lines for a parent process; else nothing."""
+
+    def __init__(self) -> None:
+        self._shown = False
+        self._enabled = sys.stderr.isatty()
+        self._lines = PROGRESS_LINES in os.environ
+        self._last = ""
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        if self._lines:
+            if text != self._last:
+                print(shown(text), file=sys.stderr, flush=True)
+                self._last = text
+        elif self._enabled:
+            sys.stderr.write(f"\r\x1b[2K{shown(text)} …")
+            sys.stderr.flush()
+            self._shown = True
+
+    def clear(self) -> None:
+        """Clear the line."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+            self._shown = False

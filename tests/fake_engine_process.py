@@ -9,9 +9,9 @@ stopped.
 import asyncio
 import sys
 
-from ladechat.cli import main
 from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Settings, decode_command, encode
+from ladechat.shell.cli import main
 from tests.fake_engine import FakeEngine
 
 ENGINE = "engine"

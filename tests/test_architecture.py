@@ -38,14 +38,14 @@ MODULES = {"markdown_it_py": "markdown_it", "pillow": "PIL"}
 
 
 def test_importing_the_ui_imports_no_torch() -> None:
-    loaded = modules_loaded_by("app", "cli", "screens.chat", "session.live", "catalog", "protocol")
+    loaded = modules_loaded_by("app", "shell.cli", "screens.chat.screen", "session.live", "catalog", "protocol")
     assert not loaded & {"torch", "transformers", "numpy", "tokenizers", "huggingface_hub"}
 
 
 def test_importing_a_command_or_the_server_imports_no_screen_and_no_torch() -> None:
     """A mistyped option, or model, is answered at once, not after seconds of imports."""
     loaded = modules_loaded_by(
-        "cli", "ask", "learn", "bench.command", "export.command", "serve.commands", "engine.server"
+        "shell.cli", "shell.ask", "shell.learn", "bench.command", "export.command", "serve.commands", "engine.server"
     )
     assert not loaded & {"textual", "torch", "transformers"}
 
@@ -70,7 +70,7 @@ def test_the_table_of_rooms_says_which_other_rooms_each_one_knows() -> None:
         for rooms, known in re.findall(r"^\| (.+) \| (.+) \|$", table, re.MULTILINE)
         for room in re.findall(r"`(\w+)`", rooms)
     }
-    del said["cli"]  # which knows everything
+    del said["shell"]  # which knows everything
     known = {room: imported(room) & set(said) for room in said}
     together = known["engine"] | known["bench"]  # in one row
     assert said == known | {"engine": together, "bench": together}

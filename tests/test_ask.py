@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ladechat import cli
-from ladechat.ask import BROKEN_PIPE, AnswerPrinter, run
 from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Closed, Event, Header, Loading, Message, Step, TurnFinished, decode_event
+from ladechat.shell import cli
+from ladechat.shell.ask import BROKEN_PIPE, AnswerPrinter, run
 from tests.engine.wire import ROOT
 from tests.fake_engine import FakeEngine
 from tests.waiting import patience
@@ -241,12 +241,12 @@ def test_an_engine_that_cannot_be_run_and_an_answer_that_cannot_be_written_are_t
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("ladechat.ask.LiveEngine", lambda _: FakeEngine())
-    monkeypatch.setattr("ladechat.ask.forget_output", lambda: None)
+    monkeypatch.setattr("ladechat.shell.ask.LiveEngine", lambda _: FakeEngine())
+    monkeypatch.setattr("ladechat.shell.ask.forget_output", lambda: None)
     with monkeypatch.context() as patched:
         patched.setattr(FakeEngine, "start", fails)
         assert run(EngineOptions(), [Message(role="user", content="Hello?")], None, as_json=True) == 1
     assert capsys.readouterr().err == "ladechat: The engine could not be run: Too many open files.\n"
-    monkeypatch.setattr("ladechat.ask.JsonPrinter.show", full)
+    monkeypatch.setattr("ladechat.shell.ask.JsonPrinter.show", full)
     assert run(EngineOptions(), [Message(role="user", content="Hello?")], None, as_json=True) == 1
     assert capsys.readouterr().err == "ladechat: The answer could not be written: No space left on device.\n"

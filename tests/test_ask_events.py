@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ladechat import ask, protocol
+from ladechat import protocol
 from ladechat.engine_options import EngineOptions
 from ladechat.protocol import (
     Closed,
@@ -22,6 +22,7 @@ from ladechat.protocol import (
     TurnStarted,
     decode_event,
 )
+from ladechat.shell import ask
 from tests.widgets.test_formatting import LLAMA
 
 

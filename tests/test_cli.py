@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ladechat import ask, catalog, cli, protocol
+from ladechat import catalog, protocol
 from ladechat.engine_options import EngineOptions
 from ladechat.options import chosen_decoder
 from ladechat.preferences import SettingsFile
@@ -21,6 +21,7 @@ from ladechat.protocol import (
     Settings,
 )
 from ladechat.session.conversation_store import ConversationStore
+from ladechat.shell import ask, cli
 from tests.session.conversations import exchange, forbid, write
 
 QUESTION = "What is the n-gram pool?"
@@ -343,7 +344,7 @@ clash = Parameter("turbo", "T", "Whether it is fast.", False)
 catalog.register(DecoderInfo(name="toy", label="a toy", help="Guesses wildly.", parameters=[depth, clash]))
 
 from typer.testing import CliRunner
-from ladechat.cli import app
+from ladechat.shell.cli import app
 
 results = [CliRunner().invoke(app, line, env={"COLUMNS": "200"}) for line in json.loads(sys.argv[1])]
 print(json.dumps([(result.exit_code, result.output) for result in results]))

@@ -7,8 +7,8 @@ from typing import NoReturn
 import pytest
 from typer.testing import CliRunner
 
-from ladechat import cli
 from ladechat.session.recording import Recorder, latest_recording
+from ladechat.shell import cli
 from tests.session.conversations import forbid
 
 

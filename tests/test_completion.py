@@ -2,7 +2,7 @@
 
 from typer.testing import CliRunner
 
-from ladechat import cli
+from ladechat.shell import cli
 
 
 def completed(line: str) -> list[str]:

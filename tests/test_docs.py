@@ -18,7 +18,6 @@ from textual.dom import DOMNode
 
 from ladechat import catalog, protocol
 from ladechat.bench.options import method_names
-from ladechat.cli import app
 from ladechat.commands import COMMANDS
 from ladechat.preferences import NAME as SETTINGS_NAME
 from ladechat.preferences import SETTINGS
@@ -32,6 +31,7 @@ from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
+from ladechat.shell.cli import app
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.transcript.transcript import Transcript

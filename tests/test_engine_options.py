@@ -42,8 +42,8 @@ def test_a_parameter_that_nobody_knows_is_left_out() -> None:
 def test_the_command_says_all_that_the_options_say(
     settings: Settings, gpus: int, quantize: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ladechat import cli
     from ladechat.engine import server
+    from ladechat.shell import cli
 
     started: list[EngineOptions] = []
     monkeypatch.setattr(server, "serve", started.append)

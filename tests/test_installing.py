@@ -45,7 +45,7 @@ def test_an_extra_is_named_by_its_packages_and_not_by_a_name_that_no_index_has(e
 
 def test_windows_is_told_of_wsl_before_anything_is_imported_that_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.system", lambda: "Windows")
-    monkeypatch.setitem(sys.modules, "ladechat.cli", None)
+    monkeypatch.setitem(sys.modules, "ladechat.shell.cli", None)
     with pytest.raises(SystemExit, match="on Windows, start it in WSL"):
         main()
 
@@ -67,7 +67,7 @@ main()
 
 
 @pytest.mark.parametrize(("shell", "code", "said"), [("usual", 130, False), ("ignored", 1, True)])
-@pytest.mark.parametrize("imported", ["ladechat.interrupts", "platform", "ladechat.cli"])
+@pytest.mark.parametrize("imported", ["ladechat.interrupts", "platform", "ladechat.shell.cli"])
 def test_ctrl_c_while_a_command_begins_ends_it_without_a_word(imported: str, shell: str, code: int, said: bool) -> None:
     """Where the shell has it ignored, it is."""
     ended = subprocess.run([sys.executable, "-P", "-c", STOPPED, imported, shell], capture_output=True, text=True)
@@ -108,7 +108,7 @@ def test_ctrl_c_while_a_library_is_imported_is_no_broken_library() -> None:
 
 
 def test_ctrl_c_before_a_command_is_known_ends_it_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ladechat.cli.main", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr("ladechat.shell.cli.main", Mock(side_effect=KeyboardInterrupt))
     usual = signal.getsignal(signal.SIGINT)
     with pytest.raises(SystemExit, match="130"):
         main()

@@ -15,9 +15,9 @@ from typing import NoReturn
 import pytest
 from typer.testing import CliRunner
 
-from ladechat import ask, cli
 from ladechat.bench.options import BenchRefused
 from ladechat.engine import server
+from ladechat.shell import ask, cli
 from tests.waiting import patience
 
 RAW_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -17,7 +17,7 @@ ENTRY = """    typical_p: Annotated[
 WHERE_IT_IS = """
 import json
 from ladechat import catalog, commands, preferences
-from ladechat.cli import app
+from ladechat.shell.cli import app
 from ladechat.protocol import Configure, Settings, decode_command, encode
 from ladechat.session.change import adjustable, change
 from ladechat.engine_options import EngineOptions
@@ -43,7 +43,7 @@ OPTION = """    another: Annotated[int, typer.Option(help="Another one.")] = 3
 WHERE_IT_ARRIVES = """
 import json
 from dataclasses import asdict
-from ladechat.cli import app
+from ladechat.shell.cli import app
 from ladechat.engine import server
 from ladechat.engine_options import EngineOptions
 from typer.main import get_command

@@ -7,8 +7,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from ladechat import cli, race
 from ladechat.session.measuring import Measuring
+from ladechat.shell import cli, race
 from tests.session.test_race import lane
 from tests.waiting import patience
 

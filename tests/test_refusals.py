@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ladechat import cli, protocol
+from ladechat import protocol
 from ladechat.protocol import MOST_TEXT, Failed, Message, decode_command, decode_event, encode
+from ladechat.shell import cli
 
 RAW_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 STEERING = "\x1b]0;title\x07\x1b[31m\x9b1m\u202ered"
@@ -77,7 +78,7 @@ def test_what_is_no_character_travels_as_a_mark_in_its_place() -> None:
 REFUSED = """
 import json, sys
 from typer.testing import CliRunner
-from ladechat.cli import app
+from ladechat.shell.cli import app
 
 codes = [CliRunner().invoke(app, line).exit_code for line in json.loads(sys.argv[1])]
 print(json.dumps([codes, sorted({"torch", "transformers", "textual"} & sys.modules.keys())]))

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ladechat import cli
 from ladechat.app import LadechatApp
 from ladechat.screens.race import RaceScreen
 from ladechat.session.comparing import Comparison
 from ladechat.session.race import Clock
 from ladechat.session.replay import Recording
+from ladechat.shell import cli
 from ladechat.widgets.lane import LaneView
 from ladechat.widgets.panels.remarks import Remarks
 from tests.session.streams import recorded, turn
@@ -27,7 +27,7 @@ def test_two_recordings_are_shown_side_by_side_or_it_is_said_why_not(
         return 0
 
     monkeypatch.setattr("ladechat.app.run_side_by_side", run_side_by_side)
-    monkeypatch.setattr("ladechat.replay.in_terminal", lambda: True)
+    monkeypatch.setattr("ladechat.shell.replay.in_terminal", lambda: True)
     monkeypatch.setattr("ladechat.checks.drawn_in_terminal", lambda: True)
     one = str(recorded(tmp_path, *turn(1)))
     result = CliRunner().invoke(cli.app, ["replay", one, one])

@@ -53,7 +53,7 @@ def test_python_with_dash_m_finds_ladechat_alone_in_the_working_directory(
 def test_python_programs_started_by_libraries_import_nothing_from_the_working_directory(tmp_path: Path) -> None:
     code = """
 import atexit, subprocess, sys
-from ladechat.cli import main
+from ladechat.shell.cli import main
 atexit.register(lambda: subprocess.run([sys.executable, "-c", "import typer"]))
 main()
 """

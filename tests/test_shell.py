@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from ladechat import __version__, checks, cli, race
+from ladechat import __version__, checks
+from ladechat.shell import cli, race
 from tests.waiting import brings
 
 

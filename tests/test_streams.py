@@ -11,7 +11,7 @@ from types import MappingProxyType
 import pytest
 from typer.testing import CliRunner
 
-from ladechat import cli
+from ladechat.shell import cli
 from tests.session.streams import GOLDEN
 from tests.waiting import patience
 

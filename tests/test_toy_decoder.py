@@ -82,7 +82,10 @@ def test_help_has_its_name_and_its_option() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["ask", "Hi", "--decoder", "toy", "--times", "10"], "ladechat: times has to be from 1 to 9, not 10; set it with --times."),
+        (
+            ["ask", "Hi", "--decoder", "toy", "--times", "10"],
+            "ladechat: times has to be from 1 to 9, not 10; set it with --times.",
+        ),
         (["bench", "--decoders", "toys"], "There is no decoder 'toys'; give --decoders one or more of"),
     ],
 )

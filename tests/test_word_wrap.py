@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 from rich.style import Style
 
+from ladechat.shell.word_wrap import WordWrap
 from ladechat.widgets.cells import drawn, joins_left
-from ladechat.word_wrap import WordWrap
 
 LINES = 60
 

@@ -41,6 +41,6 @@ def register() -> None:
 
 if __name__ == "__main__":
     register()
-    from ladechat.cli import main  # only now: its options come from the catalog
+    from ladechat.shell.cli import main  # only now: its options come from the catalog
 
     main()

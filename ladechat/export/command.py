@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ladechat.ask import Status
 from ladechat.export.as_json import as_json
 from ladechat.export.conversation import talk_of
 from ladechat.export.html import html
@@ -18,6 +17,7 @@ from ladechat.installing import command_for_extra
 from ladechat.session.measuring import Measuring
 from ladechat.session.reading import UnreadableRecording
 from ladechat.session.replay import Recording
+from ladechat.terminal import Status
 from ladechat.widgets.formatting import counted
 
 if TYPE_CHECKING:  # they import the app, which takes a while

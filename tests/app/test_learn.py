@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ladechat import cli
 from ladechat.app import LadechatApp
 from ladechat.keys import LEARN_KEYS
 from ladechat.lessons.lesson import MISSED, Phase
@@ -20,6 +19,7 @@ from ladechat.screens.learn.screen import MOST_NEW_TOKENS, LearnScreen
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.single_questions import SingleQuestions
 from ladechat.session.state import SILENCE_SECONDS, State
+from ladechat.shell import cli
 from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.lessons.lesson_box import LessonBox
 from ladechat.widgets.panels.panel import Panel

@@ -142,7 +142,7 @@ async def test_no_color_reaches_transcript_and_panels(monkeypatch: pytest.Monkey
 
 def test_no_code_of_a_model_is_imported_by_the_app_or_the_command_line() -> None:
     code = (
-        "import sys, ladechat.app, ladechat.cli, ladechat.ask\n"
+        "import sys, ladechat.app, ladechat.shell.cli, ladechat.shell.ask\n"
         "print(*sorted({'torch', 'transformers', 'numpy'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

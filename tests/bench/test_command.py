@@ -10,7 +10,7 @@ import pytest
 import torch
 from typer.testing import CliRunner, Result
 
-from ladechat import catalog, cli, registry
+from ladechat import catalog, registry
 from ladechat.bench import command, layer_search, methods, options, prompts
 from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Proposal, Room
 from ladechat.decoder.drafters.layer_skip import LayerSkipDrafter
@@ -21,6 +21,7 @@ from ladechat.model.load import LoadedModel
 from ladechat.model.loading import threads
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import DecoderInfo, Parameter
+from ladechat.shell import cli
 from tests.bench.made_up import Scripted
 
 QUESTIONS = 'prompts = ["the pool", ["the window", "and the pool?"]]'

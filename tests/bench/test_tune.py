@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from ladechat import cli
 from ladechat.bench import tune as module
 from ladechat.bench.questions import Question
+from ladechat.shell import cli
 
 
 @pytest.fixture

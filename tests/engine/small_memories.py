@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import partialmethod
 from typing import Any
 
-from ladechat.cli import main
 from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.decoder.drafters.recycling import RecyclingDrafter
 from ladechat.decoder.drafters.suffix import SuffixDrafter
+from ladechat.shell.cli import main
 
 ROOM: dict[Callable[..., Any], dict[str, int]] = {
     NGramPool: {"capacity_bytes": 1 << 20},

@@ -10,13 +10,13 @@ import pytest
 from rich.style import Style
 from typer.testing import CliRunner, Result
 
-from ladechat import cli
 from ladechat.export.cells import Cell
 from ladechat.export.command import WRITERS, Wanted
 from ladechat.export.film import Frame, Reel, Size
 from ladechat.formats import FORMATS
 from ladechat.protocol import Step
 from ladechat.session.replay import Recording
+from ladechat.shell import cli
 from tests.export.talks import hostile, two_turns
 from tests.session.streams import GOLDEN
 from tests.test_refusals import RAW_CONTROLS

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ladechat import cli, race
 from ladechat.export import glyphs
 from ladechat.export.cells import Screen
 from ladechat.export.command import ExportRefused, run_race
@@ -14,6 +13,7 @@ from ladechat.export.film import Size
 from ladechat.export.race import shoot_race
 from ladechat.protocol import Message
 from ladechat.session.measuring import Measuring
+from ladechat.shell import cli, race
 from tests.fake_engine import FakeEngine
 
 QUESTION = "What is the n-gram pool?"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.learn import SCENES as COUNTED_SCENES
 from ladechat.lessons.progress import Progress, ProgressFile, Score
 from ladechat.lessons.scenes import SCENES
+from ladechat.shell.learn import SCENES as COUNTED_SCENES
 
 PROGRESS = Progress("pool", 3, [1], {"one_token": Score(1, 1), "jacobi": Score(0, 1)})
 

@@ -18,8 +18,8 @@ from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright
 from typer.testing import CliRunner
 
-from ladechat import cli
 from ladechat.palette import HUES
+from ladechat.shell import cli
 from tests.serve.test_command import RECORDING, program
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]

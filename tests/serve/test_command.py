@@ -15,9 +15,9 @@ import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse
 from typer.testing import CliRunner
 
-from ladechat import cli
 from ladechat.serve.access import Access
 from ladechat.serve.commands import address, explained
+from ladechat.shell import cli
 from tests.serve.fake_app import children, until_gone
 from tests.session.streams import GOLDEN
 from tests.waiting import patience

@@ -13,8 +13,8 @@ from safetensors import safe_open
 from transformers import LlamaConfig
 from typer.testing import CliRunner, Result
 
-from ladechat import cli
 from ladechat.model.trained import fingerprint, read_trained
+from ladechat.shell import cli
 from ladechat.train import setup
 from ladechat.train.losses import guess_loss
 from ladechat.train.trainer import Training

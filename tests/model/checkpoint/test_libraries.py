@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from ladechat import cli
 from ladechat.engine.failures import or_say_why_not
 from ladechat.model.checkpoint import libraries
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.checkpoint.libraries import import_libraries
 from ladechat.protocol import Failed
+from ladechat.shell import cli
 
 
 class Broken:

@@ -21,10 +21,10 @@ from ladechat.options import PARAMETERS, check_belong, check_length, option_of, 
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.refusing import USAGE_ERROR, fail
-from ladechat.reopening import is_given
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
 from ladechat.session.race import PLAIN, Lane, conclusions, speedup
+from ladechat.shell.reopening import is_given
 from ladechat.terminal import STANDARD_OUTPUT, say, shown
 
 FAILED = 1

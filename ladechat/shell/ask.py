@@ -1,7 +1,6 @@
 """One question, one answer, for pipes and scripts: the engine's events on standard output."""
 
 import asyncio
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -29,9 +28,9 @@ from ladechat.protocol import (
 from ladechat.session.live import LiveEngine
 from ladechat.session.race import PLAIN
 from ladechat.session.source import and_last_line
-from ladechat.terminal import PROGRESS_LINES, forget_output, shown
+from ladechat.shell.word_wrap import WordWrap
+from ladechat.terminal import Status, forget_output, shown
 from ladechat.widgets.formatting import REASONS, SYSTEM_FOLDED, announced, describe_settings, figures, is_own
-from ladechat.word_wrap import WordWrap
 
 FAILED = 1
 INTERRUPTED = 130
@@ -214,31 +213,3 @@ class AnswerPrinter:
         if event.reason in REASONS:
             parts.append(REASONS[event.reason])
         return " · ".join(parts)
-
-
-class Status:
-    """A status line on a terminal's standard error, rewritten in place; lines for a parent process; else nothing."""
-
-    def __init__(self) -> None:
-        self._shown = False
-        self._enabled = sys.stderr.isatty()
-        self._lines = PROGRESS_LINES in os.environ
-        self._last = ""
-
-    def show(self, text: str) -> None:
-        """Replace the line."""
-        if self._lines:
-            if text != self._last:
-                print(shown(text), file=sys.stderr, flush=True)
-                self._last = text
-        elif self._enabled:
-            sys.stderr.write(f"\r\x1b[2K{shown(text)} …")
-            sys.stderr.flush()
-            self._shown = True
-
-    def clear(self) -> None:
-        """Clear the line."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()
-            self._shown = False

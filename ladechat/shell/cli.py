@@ -37,7 +37,6 @@ from ladechat.checks import (
 from ladechat.command_line import RECORD, Commands
 from ladechat.engine_options import Device, Dtype, EngineOptions, LayerSearch, Maps, Model, Quantize, found_anywhere
 from ladechat.export.commands import export
-from ladechat.learn import learn
 from ladechat.options import (
     check_layer_search,
     check_length,
@@ -49,13 +48,14 @@ from ladechat.options import (
 )
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
-from ladechat.race import race
 from ladechat.refusing import fail
-from ladechat.reopening import as_answered, is_given, latest
-from ladechat.replay import replay
 from ladechat.serve.commands import serve
 from ladechat.session.conversation_store import ConversationStore
 from ladechat.session.recording import Recorder, default_path
+from ladechat.shell.learn import learn
+from ladechat.shell.race import race
+from ladechat.shell.reopening import as_answered, is_given, latest
+from ladechat.shell.replay import replay
 from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, forget_output, forget_sizes_of_nothing, make_streams_safe
 from ladechat.train.commands import app as train_commands
 
@@ -178,7 +178,7 @@ def ask(
         fail(f"The question has more than {MOST_TEXT:,} characters; ask a shorter one.")
     if text is None or not text.strip():
         fail('The question is empty; give one, as in: ladechat ask "What is the n-gram pool?".')
-    from ladechat.ask import run
+    from ladechat.shell.ask import run
 
     messages = [Message(role="system", content=system)] if system else []
     messages.append(Message(role="user", content=text))
