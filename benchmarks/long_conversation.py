@@ -27,7 +27,7 @@ from benchmarks.long_recording import LOOK_SECONDS, spread
 from ladechat.bench.machine import describe
 from ladechat.garbage import collect_what_is_new
 from ladechat.protocol import Exchange
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.flow import UNKNOWN, Ink
 from ladechat.widgets.transcript.block import Kind
 from ladechat.widgets.transcript.transcript import Transcript

@@ -27,7 +27,7 @@ from ladechat.garbage import collect_what_is_new
 from ladechat.protocol import Exchange
 from ladechat.screens.lists.conversations import ConversationsScreen
 from ladechat.screens.terminal.app_messages import AppWithMessages
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.store import ConversationStore
 
 PHRASES = ("token draft pass", "the n-gram pool", "question 7", "nowhere to be found", "e")
 

@@ -18,10 +18,10 @@ from ladechat.engine.stream import EventStream, Inbox
 from ladechat.garbage import collect_what_is_new
 from ladechat.protocol import Event, Generate, Header, Ready, Settings, Step, Stop, TurnFinished, TurnStarted
 from ladechat.screens.chat.screen import ChatScreen
-from ladechat.session.conversation import Conversation
+from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.live import LiveEngine
-from ladechat.session.order import Order
+from ladechat.session.source import Order
 
 STEPS_PER_SECOND = 320
 WRITES_PER_SECOND = 32

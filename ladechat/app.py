@@ -36,20 +36,19 @@ from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.terminal.app_with_look import AppWithLook
 from ladechat.screens.terminal.clipboard import keep
 from ladechat.screens.view import ConversationView, welcome
-from ladechat.session.comparing import Comparison
-from ladechat.session.conversation import Conversation
-from ladechat.session.conversation_file import SavedConversation
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.conversation import Conversation
+from ladechat.session.conversations.prompt_history import PromptHistory
+from ladechat.session.conversations.saved import SavedConversation
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine_run import EngineRun
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.engines import WayBack
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import Measuring
-from ladechat.session.model_trial import NewEngine
-from ladechat.session.prompt_history import PromptHistory
-from ladechat.session.recording import Recorder
-from ladechat.session.replay import Recording
-from ladechat.session.source import EngineSource
+from ladechat.session.race import Comparison
+from ladechat.session.recordings.recorder import Recorder
+from ladechat.session.recordings.replay import Recording
+from ladechat.session.source import EngineSource, NewEngine
 from ladechat.widgets.lasting import let_lasting_work_hold_the_app_alone
 from ladechat.widgets.later import call_later
 from ladechat.widgets.too_small import TooSmall

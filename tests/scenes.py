@@ -18,9 +18,9 @@ from ladechat.screens.learn.screen import LearnScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.view import welcome
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.measuring import Measuring
-from ladechat.session.replay import Recording
+from ladechat.session.recordings.replay import Recording
 from ladechat.widgets.bars.transport import Transport
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.panels.speed_panel import SpeedPanel

@@ -20,7 +20,7 @@ from ladechat.protocol import (
     Message,
     Settings,
 )
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.shell import ask, cli
 from tests.session.conversations import exchange, forbid, write
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 from typer.testing import CliRunner
 
-from ladechat.session.recording import Recorder, latest_recording
+from ladechat.session.recordings.recorder import Recorder, latest_recording
 from ladechat.shell import cli
 from tests.session.conversations import forbid
 
@@ -88,7 +88,7 @@ def test_what_cannot_be_replayed_is_told_in_one_sentence(tmp_path: Path, content
 def test_recordings_that_cannot_be_searched_are_not_said_to_be_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ladechat.session.recording.user_data_path", lambda _: tmp_path)
+    monkeypatch.setattr("ladechat.session.recordings.recorder.user_data_path", lambda _: tmp_path)
     (tmp_path / "recordings").mkdir()
     forbid(tmp_path / "recordings", monkeypatch)
     result = CliRunner().invoke(cli.app, ["replay", str(tmp_path / "none")])
@@ -106,7 +106,7 @@ def test_a_replay_in_a_pipe_says_that_it_needs_a_terminal() -> None:
 def test_a_replay_of_nothing_says_what_to_give_and_where_recordings_are(
     made: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ladechat.session.recording.user_data_path", lambda _: tmp_path)
+    monkeypatch.setattr("ladechat.session.recordings.recorder.user_data_path", lambda _: tmp_path)
     (tmp_path / "recordings").mkdir()
     for name in made:
         (tmp_path / "recordings" / f"{name}.ladechat.jsonl").touch()

@@ -7,9 +7,8 @@ from typer.testing import CliRunner
 
 from ladechat.app import LadechatApp
 from ladechat.screens.race import RaceScreen
-from ladechat.session.comparing import Comparison
-from ladechat.session.race import Clock
-from ladechat.session.replay import Recording
+from ladechat.session.race import Clock, Comparison
+from ladechat.session.recordings.replay import Recording
 from ladechat.shell import cli
 from ladechat.widgets.lane import LaneView
 from ladechat.widgets.panels.remarks import Remarks

@@ -26,11 +26,11 @@ from ladechat.protocol import (
 )
 from ladechat.screens.chat.screen import ChatScreen
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.conversation import Conversation
+from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.live import LiveEngine
-from ladechat.session.recording import Recorder
-from ladechat.session.replay import Recording
+from ladechat.session.recordings.recorder import Recorder
+from ladechat.session.recordings.replay import Recording
 from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.sliders.sliders import ParameterSlider, Sliders
 from ladechat.widgets.transcript.transcript import Transcript

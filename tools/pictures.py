@@ -16,13 +16,13 @@ from ladechat.export.film import Size
 from ladechat.export.gif import gif
 from ladechat.export.race import shoot_race
 from ladechat.protocol import Message, Settings
-from ladechat.session.conversation import Conversation
+from ladechat.session.change import ViewerPace
+from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import Measuring
-from ladechat.session.pace import ViewerPace
-from ladechat.session.recording import SUFFIX
-from ladechat.session.state import State
+from ladechat.session.recordings.recorder import SUFFIX
+from ladechat.session.source import State
 
 DOCS = Path(__file__).parent.parent / "docs"
 SIZE = Size(100, 30)

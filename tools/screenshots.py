@@ -20,7 +20,7 @@ from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Event, Settings, Step
 from ladechat.screens.chat.screen import ChatScreen
 from ladechat.screens.view import welcome
-from ladechat.session.conversation import Conversation
+from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.live import LiveEngine
 from ladechat.widgets.prompt.prompt import Prompt

@@ -15,8 +15,8 @@ from ladechat.files import replace_file
 from ladechat.formats import FILMS, SIZE, ending
 from ladechat.installing import command_for_extra
 from ladechat.session.measuring import Measuring
-from ladechat.session.reading import UnreadableRecording
-from ladechat.session.replay import Recording
+from ladechat.session.recordings.reading import UnreadableRecording
+from ladechat.session.recordings.replay import Recording
 from ladechat.terminal import Status
 from ladechat.widgets.formatting import counted
 

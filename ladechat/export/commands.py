@@ -8,7 +8,7 @@ import typer
 
 from ladechat.formats import ENDINGS, FILMS, FORMATS, ONE_FILE, SIZE, ending
 from ladechat.refusing import fail, in_short, joined_with
-from ladechat.session.replay import IDLE_SECONDS
+from ladechat.session.recordings.replay import IDLE_SECONDS
 from ladechat.terminal import say
 
 LEAST_SIZE, MOST_SIZE = (40, 10), (400, 200)

@@ -22,7 +22,7 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
-from ladechat.session.replay import Recording
+from ladechat.session.recordings.replay import Recording
 from ladechat.widgets.formatting import (
     REASONS,
     SYSTEM_FOLDED,

@@ -17,9 +17,8 @@ from ladechat.protocol import DecoderInfo
 from ladechat.screens.footer import leave_out, relabel, relabel_pause
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import commands, copied_selection
-from ladechat.session.comparing import Comparison
 from ladechat.session.measuring import Measuring
-from ladechat.session.race import Clock, Lane, Track
+from ladechat.session.race import Clock, Comparison, Lane, Track
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.bars.seek_bar import SeekBar

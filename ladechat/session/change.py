@@ -1,15 +1,19 @@
-"""Parses what a user types to change a setting into the command that changes it."""
+"""What a user changes in answers: settings, by the names that are typed, the model, and the pace."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import msgspec
 
 from ladechat import catalog
 from ladechat.preferences import DRAWING, SETTINGS
-from ladechat.protocol import Configure, DecoderInfo, Parameter, Settings, Value
-from ladechat.session.conversation_file import shortened
+from ladechat.protocol import Configure, DecoderInfo, Pace, Parameter, Settings, Value
+from ladechat.session.conversations.saved import shortened
 
+RATES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, None)
+"""Steps per second, from slow to fast; None: as fast as possible."""
+SLOW_MOTION = 4.0
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
 
@@ -145,3 +149,50 @@ def _parameter(parameter: Parameter, text: str) -> Value:
 def given(text: str) -> str:
     """Return the end of a sentence that refuses a value: the value that was typed, or that none was."""
     return f"not {shortened(text)!r}" if text else "and none was given"
+
+
+def settings_for(model: str, requested: Settings, present: str) -> Settings:
+    """Return the settings with which a model begins in place of the present one: with its own default decoder if the
+    requested decoder is the default of the present model, or does not fit every model, as one whose drafter was
+    trained for it.
+    """
+    info = catalog.DECODERS.get(requested.decoder)
+    if info is None or info.needs is not None or info.least_layers or info is catalog.first_decoder(present):
+        return msgspec.structs.replace(requested, decoder=catalog.first_decoder(model).name)
+    return requested
+
+
+# --- the pace ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ViewerPace:
+    """The requested steps per second, and whether they are paused; the rate outlasts a pause.
+
+    The engine itself follows it, so that what is seen is what is happening.
+    """
+
+    rate: float | None = None
+    paused: bool = False
+
+    def faster(self, places: int) -> "ViewerPace":
+        """Return the pace that is `places` further in the table of rates; slower if negative."""
+        place = min(max(RATES.index(self.rate) + places, 0), len(RATES) - 1)
+        return replace(self, rate=RATES[place])
+
+    def slow_motion(self) -> "ViewerPace":
+        """Return the pace of slow motion, four steps per second; in slow motion, the pace as fast as possible."""
+        return replace(self, rate=None if self.in_slow_motion else SLOW_MOTION)
+
+    @property
+    def in_slow_motion(self) -> bool:
+        """Whether the rate is that of slow motion."""
+        return self.rate == SLOW_MOTION
+
+    def pause(self, on: bool) -> "ViewerPace":
+        """Return the same pace, paused or not."""
+        return replace(self, paused=on)
+
+    def command(self) -> Pace:
+        """Return the command that sets this pace."""
+        return Pace(steps_per_second=0.0 if self.paused else self.rate)

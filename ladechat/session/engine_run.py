@@ -1,11 +1,11 @@
-"""One engine, from its start to its end: its commands, its events, and the time since the last one."""
+"""An engine from its start to its end: its commands, its events, and the time since the last one."""
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 
-from ladechat.protocol import Command, Event, Failed
-from ladechat.session.silence import Silence
-from ladechat.session.source import EngineSource, and_last_line
+from ladechat.protocol import Command, Event, Failed, Header, Loading, Settings
+from ladechat.session.source import EngineSource, NewEngine, and_last_line
 
 
 class EngineRun:
@@ -26,7 +26,7 @@ class EngineRun:
         self._running: asyncio.Task[None] | None = None
         self._others: list[EngineRun] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._silence = Silence()
+        self._silent_since = time.monotonic()
         self._dumped_stacks = False
 
     def start(self, after: "EngineRun | None" = None, began: Callable[[], None] = lambda: None) -> None:
@@ -37,7 +37,7 @@ class EngineRun:
             began: called once that one has ended.
         """
         if self._running is None:
-            self._silence.end()
+            self.restart_silence()
             self._running = asyncio.create_task(self.run(after, began))
             if after is not None:
                 self._others.append(after)
@@ -54,8 +54,8 @@ class EngineRun:
 
     async def close(self) -> None:
         """End the engine and those passed to `end_other`, and wait until they have ended."""
+        self.let_go()
         if self._running is not None:
-            self._running.cancel()
             await asyncio.wait([self._running])  # awaiting it would raise its cancellation in this task
         for other in self._others:
             await other.close()
@@ -76,27 +76,28 @@ class EngineRun:
 
     def restart_silence(self) -> None:
         """Count the silence from now."""
-        self._silence.end()
+        self._silent_since = time.monotonic()
 
     def silent_for(self, limit: float | None) -> float | None:
         """Return the seconds of a silence longer than `limit`, else None; once per silence, ask for the stacks."""
-        seconds = self._silence.beyond(limit)
-        if seconds is not None and not self._dumped_stacks:
+        seconds = time.monotonic() - self._silent_since
+        silent = limit is not None and seconds > limit
+        if silent and not self._dumped_stacks:
             self._engine.dump_stacks()
-        self._dumped_stacks = seconds is not None
-        return seconds
+        self._dumped_stacks = silent
+        return seconds if silent else None
 
     async def run(self, after: "EngineRun | None", began: Callable[[], None]) -> None:
         """Run the engine to its end; `start` runs this in a task of its own."""
         if after is not None:
             await after.close()
-        self._silence.end()
+        self.restart_silence()
         began()
         last: Event | None = None
         try:
             await self._engine.start()
             async for last in self._engine.events():
-                self._silence.end()
+                self.restart_silence()
                 self.came(last)
             await self._engine.close()
             why = and_last_line("The engine has ended.", self._engine)
@@ -104,3 +105,54 @@ class EngineRun:
             why = f"The engine could not be run: {error}."
         has_said_why = isinstance(last, Failed) and last.fatal
         self.ended(None if has_said_why else why)
+
+
+class ModelTrial(EngineRun):
+    """An engine that looks for the files of its model while another one answers, so that a wrong name changes nothing.
+
+    Until they are found it takes hardly any memory, and its events are not shown.
+
+    Args:
+        model: the model's name.
+        new_engine: creates its engine, and each later one.
+        settings: the settings that its engine starts with.
+        found: called when the files were found, or their download begins. Further events go to the new `came`.
+        refused: called once, when the model cannot be used, with the reason.
+
+    Attributes:
+        events: its events so far.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        new_engine: NewEngine,
+        settings: Settings,
+        found: "Callable[[ModelTrial], None]",
+        refused: "Callable[[ModelTrial, Failed], None]",
+    ) -> None:
+        super().__init__(new_engine(settings), self._look_at, self._refuse_after_end)
+        self.model = model
+        self.new_engine = new_engine
+        self.settings = settings
+        self.events: list[Event] = []
+        self._found = found
+        self._refused = refused
+
+    def _look_at(self, event: Event) -> None:
+        self.events.append(event)
+        if isinstance(event, Failed) and event.fatal:
+            self._refused(self, event)
+        elif not _is_looking(event):
+            self._found(self)
+
+    def _refuse_after_end(self, why: str | None) -> None:
+        if why is not None:
+            hint = "/model takes another one, or this one once more."
+            self._refused(self, Failed(code="internal", message=why, hint=hint, fatal=True))
+
+
+def _is_looking(event: Event) -> bool:
+    """Return whether an engine sends this event before it knows whether its model exists."""
+    first_stage = isinstance(event, Loading) and event.stage == 1 and event.total_bytes is None
+    return first_stage or isinstance(event, Header)

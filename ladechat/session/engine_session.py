@@ -4,7 +4,9 @@ It knows no screen: `Listener` is what it needs of one. When an engine has ended
 session, with the settings requested last. `ladechat.session.engine_run` runs a single engine.
 """
 
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -28,31 +30,42 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
-from ladechat.session.conversation import CannotContinue, Conversation, Waiting
-from ladechat.session.conversation_file import SavedConversation
-from ladechat.session.engines import SessionEngines, WayBack
-from ladechat.session.listeners import Listener, ModelListener
-from ladechat.session.measuring import Measuring
-from ladechat.session.model_trial import NewEngine
-from ladechat.session.own_failures import BROKEN_OFF, CALLED_OFF, DOWNLOAD_STOPPED, NOT_CONTINUED, RESTART_HINT
-from ladechat.session.race_turns import RaceTurns
-from ladechat.session.recording import Recorder
-from ladechat.session.state import LOADED, State, Trigger
+from ladechat.session.conversations.conversation import CannotContinue, Conversation, Waiting
+from ladechat.session.conversations.saved import SavedConversation
+from ladechat.session.engines import BROKEN_OFF, SessionEngines, WayBack
+from ladechat.session.measuring import Measuring, RaceTurns
+from ladechat.session.recordings.recorder import Recorder
+from ladechat.session.source import LOADED, LOADING, NewEngine, State
+
+CALLED_OFF = Failed(
+    code="busy",
+    message="Not asked: the model was still loading.",
+    hint="The question is in the prompt again, or ↑ brings it there.",
+)
+NOT_CONTINUED = Failed(
+    code="busy",
+    message="The answer does not go on: the model was still loading.",
+    hint="/continue asks for it once more.",
+)
+
+
+class Listener(Protocol):
+    """The methods that a session calls on the screen that shows it."""
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Draw events, in their order."""
+        ...
+
+    def give_back(self, question: str, *, replacing: bool) -> None:
+        """Offer the user a question that got no answer: as a new one, or in place of the last one."""
+        ...
 
 
 class EngineSession(SessionEngines):
     """Sends questions, stops and continues answers. Its state follows from the events that were shown.
 
-    Args:
-        new_engine: creates the first engine, and each later one.
-        settings: the first engine's settings.
-        conversation: the conversation that is sent with each question.
-        recorder: receives every event; a recording may be running already.
-        way_back: the model to return to if the first one cannot be loaded; None: no other.
-
     Attributes:
         listener: the screen.
-        model_listener: the screen for choosing models; None without one.
     """
 
     def __init__(
@@ -63,27 +76,14 @@ class EngineSession(SessionEngines):
         recorder: Recorder | None = None,
         way_back: WayBack | None = None,
     ) -> None:
-        super().__init__(new_engine, settings, way_back)
-        self.conversation = conversation
-        self.recorder = recorder or Recorder()
+        super().__init__(new_engine, settings, conversation, recorder, way_back)
         self.listener: Listener | None = None
-        self.model_listener: ModelListener | None = None
         self._queue: list[Waiting] = []
         self._held: Generate | None = None
         self._unseen: list[Event] = []
         self._settings_will_shrink = False
         self._eos_ids: list[int] = []
         self._stoppable = False  # whether the current stage of loading can be stopped
-
-    @property
-    def model(self) -> str:
-        """The name of the model that answers."""
-        return self.conversation.model
-
-    @property
-    def asking(self) -> bool:
-        """Whether a question waits for its answer, or for the rest of it."""
-        return self.conversation.pending is not None or self.conversation.continuing
 
     @property
     def continuing_later(self) -> bool:
@@ -169,7 +169,7 @@ class EngineSession(SessionEngines):
             self._end_trial()
         elif self.asking or self.state is State.LOADING:
             self._send(Stop())
-            self._move(Trigger.STOP)
+            self._move(State.STOPPING, State.ANSWERING)
             self.set_pace(self.pace.pause(False))  # after the stop, so that no step is taken in between
 
     def race(self, text: str) -> Measuring | None:
@@ -180,7 +180,8 @@ class EngineSession(SessionEngines):
         command = self.conversation.again(text)
         if command is None:
             return None
-        return Measuring(RaceTurns(self), command.messages, max_new_tokens=command.max_new_tokens)
+        turns = RaceTurns(self._lend, partial(self._send, of_race=True), self._race_over)
+        return Measuring(turns, command.messages, max_new_tokens=command.max_new_tokens)
 
     def clear(self) -> None:
         """Start a new conversation."""
@@ -210,105 +211,56 @@ class EngineSession(SessionEngines):
     async def close(self) -> None:
         """End the engine, then the recording. An unfinished answer is saved as if it had been stopped."""
         self._queue.clear()
-        self._show_all()
+        self.frame()
         self.conversation.break_off(self.requested.decoder)
         await super().close()
-        self.stop_recording()
-
-    def stop_recording(self) -> Path | None:
-        """End the recording; return its file, None if there is none."""
-        try:
-            return self.recorder.stop()
-        except OSError as error:
-            self._recording_failed(error)
-            return None
+        self.recorder.stop()
 
     # --- events -------------------------------------------------------------------------------------------------------
 
     def frame(self) -> None:
         """Show the events that have arrived since the last frame, all at once."""
-        self._show_all()
-
-    def _came(self, event: Event) -> None:
-        if self._of_race(event):
-            self.recorder.leave_out()
-        else:
-            self._record(event)
-            self._unseen.append(event)
-            self.changed()
-
-    def _ended(self, why: str | None) -> None:
-        self._end_race()
-        self._show_all()
-        self.changed()
-        if why is not None:
-            hint = RESTART_HINT
-            if self.state is State.DOWNLOADING:
-                why = DOWNLOAD_STOPPED
-                hint = f"{'F5' if self._way_back is None else f'/model {self.model}'} goes on with it."
-            self._add(Failed(code="internal", message=why, hint=hint, fatal=True))
-
-    def _leaving(self) -> None:
-        self._show_all()  # the screen shows all that is in the recording
-        if self.asking:
-            self._add(BROKEN_OFF)
-
-    def _model_taken(self, model: str, replaced: str = "") -> None:
-        self.conversation.use_model(model)
-        if self.model_listener is not None:
-            self.model_listener.model_taken(model, replaced)
-
-    def _model_refused(self, model: str, why: Failed) -> None:
-        if self.model_listener is not None:
-            self.model_listener.model_refused(model, why)
-
-    def _add(self, event: Event) -> None:
-        """Add an event of the session itself to the stream, and show it at once."""
-        self._record(event, own=True)
-        self._unseen.append(event)
-        self._show_all()
-        self.changed()
-
-    def _show_all(self) -> None:
         events, self._unseen = self._unseen, []
         if events and self.listener is not None:
             self.listener.show(events)
         for event in events:
             self._react(event)
 
-    def _record(self, event: Event, *, own: bool = False) -> None:
-        try:
-            (self.recorder.record_own if own else self.recorder.record)(event)
-        except OSError as error:
-            self._recording_failed(error)
+    def _take(self, event: Event) -> None:
+        self.recorder.record(event)
+        self._unseen.append(event)
+        self.changed()
 
-    def _recording_failed(self, error: OSError) -> None:
-        if self.listener is not None:
-            self.listener.recording_failed(error)
+    def _add(self, event: Event) -> None:
+        self.recorder.record_own(event)
+        self._unseen.append(event)
+        self.frame()
+        self.changed()
 
     def _react(self, event: Event) -> None:
         """Update the session after an event, apart from the screen."""
         match event:
             case Header():
-                self._move(Trigger.HEADER)
+                self._move(State.LOADING, State.STARTING)
             case Loading():
                 self._stoppable = event.stoppable
-                self._move(Trigger.LOAD if event.total_bytes is None else Trigger.DOWNLOAD)
+                stage = State.LOADING if event.total_bytes is None else State.DOWNLOADING
+                self._move(stage, *LOADING)
             case Ready():
-                self._move(Trigger.READY)
+                self._move(State.READY, *LOADING)
                 self._way_back, self._eos_ids = None, event.eos_ids
                 self._send_held()
                 if not self.asking:
                     self._ask_next()
             case TurnStarted():
-                self._move(Trigger.TURN_STARTED)
+                self._move(State.ANSWERING, State.READY)
                 self.conversation.started(event)
             case Step():
                 self._step_due = False
                 self.conversation.stepped(event)
             case TurnFinished():
                 self._step_due = False
-                self._move(Trigger.TURN_FINISHED)
+                self._move(State.READY, State.ANSWERING, State.STOPPING)
                 self.conversation.answered(event, self.requested.decoder)
                 self._give_up()
                 self._ask_next()
@@ -322,7 +274,7 @@ class EngineSession(SessionEngines):
     def _react_to_failure(self, event: Failed) -> None:
         self._settings_will_shrink = event.code == "out_of_memory" and not event.fatal
         if event.fatal:
-            self._move(Trigger.END)
+            self._move(State.ENDED)
             self._give_up(keep_order=True)
             if event is not BROKEN_OFF:
                 self._go_back(event)

@@ -1,4 +1,7 @@
-"""The engine of a session: it is started, given the user's settings, and replaced by another."""
+"""The engine of a session, and what may take its place: a new one, that of another model, or the model before.
+
+A race borrows it between two answers.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -6,7 +9,6 @@ from dataclasses import dataclass
 
 from msgspec.structs import asdict, replace
 
-from ladechat import catalog
 from ladechat.protocol import (
     Command,
     Configure,
@@ -19,11 +21,20 @@ from ladechat.protocol import (
     TurnStarted,
     Watch,
 )
-from ladechat.session.engine_run import EngineRun
-from ladechat.session.model_trial import ModelTrial, NewEngine
-from ladechat.session.pace import ViewerPace
-from ladechat.session.race_turns import REPLACED, RaceTurns
-from ladechat.session.state import SILENCE_SECONDS, State, Trigger, following
+from ladechat.session.change import ViewerPace, settings_for
+from ladechat.session.conversations.conversation import Conversation
+from ladechat.session.engine_run import EngineRun, ModelTrial
+from ladechat.session.measuring import REPLACED, RaceTurns
+from ladechat.session.recordings.recorder import Recorder
+from ladechat.session.source import LOADED, SILENCE_SECONDS, NewEngine, State
+
+BROKEN_OFF = Failed(
+    code="internal",
+    message="This answer was broken off: the engine is started again.",
+    hint="Its question is kept.",
+    fatal=True,
+)
+RESTART_HINT = "The conversation is still here; F5 starts the engine again."
 
 
 @dataclass(frozen=True)
@@ -36,11 +47,13 @@ class WayBack:
 
 
 class SessionEngines(ABC):
-    """One engine after another. Subclasses handle their events.
+    """One engine after another. The subclass shows their events, and acts on them.
 
     Args:
         new_engine: creates the first engine, and each later one.
         settings: the first engine's settings.
+        conversation: the conversation that is sent with each question.
+        recorder: receives every event; a recording may be running already.
         way_back: the model to return to if the first one cannot be loaded; None: no other.
 
     Attributes:
@@ -48,13 +61,27 @@ class SessionEngines(ABC):
         requested: the settings that the user has requested; the next engine starts with them.
         pace: the requested pace.
         changed: called when there are events to show, or when other state of the session may have changed.
+        model_taken: called when another model answers from now on, with its name and that of the decoder that had to
+            be replaced for it, "" if none was.
+        model_refused: called when a model cannot be used, with its name and the reason; the previous one continues.
     """
 
-    def __init__(self, new_engine: NewEngine, settings: Settings, way_back: WayBack | None = None) -> None:
+    def __init__(
+        self,
+        new_engine: NewEngine,
+        settings: Settings,
+        conversation: Conversation,
+        recorder: Recorder | None = None,
+        way_back: WayBack | None = None,
+    ) -> None:
         self.state = State.STARTING
         self.requested = settings
         self.pace = ViewerPace()
+        self.conversation = conversation
+        self.recorder = recorder or Recorder()
         self.changed: Callable[[], None] = lambda: None
+        self.model_taken: Callable[[str, str], None] = lambda *_: None
+        self.model_refused: Callable[[str, Failed], None] = lambda *_: None
         self._new_engine = new_engine
         self._run = EngineRun(new_engine(settings), self._came, self._ended)
         self._trial: ModelTrial | None = None
@@ -62,50 +89,66 @@ class SessionEngines(ABC):
         self._lens = False
         self._ready: Ready | None = None
         self._race: RaceTurns | None = None
-        self._after_race: list[Command] = []
         self._step_due = False  # in a paused answer, in which the engine sends nothing else
 
-    # --- for subclasses -----------------------------------------------------------------------------------------------
-
     @property
-    @abstractmethod
-    def asking(self) -> bool:
-        """Whether a question waits for its answer, or for the rest of it."""
-
-    @property
-    @abstractmethod
     def model(self) -> str:
         """The name of the model that answers."""
+        return self.conversation.model
+
+    @property
+    def asking(self) -> bool:
+        """Whether a question waits for its answer, or for the rest of it."""
+        return self.conversation.pending is not None or self.conversation.continuing
+
+    def _move(self, to: State, *before: State) -> None:
+        """Change the state if it is one of `before`; without these, unless another engine follows anyway."""
+        if self.state in before if before else self.state is not State.RESTARTING:
+            self.state = to
+        self.changed()
+
+    # --- events -------------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _came(self, event: Event) -> None:
-        """Process an event of the engine."""
+    def frame(self) -> None:
+        """Show the events that have arrived since the last frame, all at once."""
+
+    @abstractmethod
+    def _take(self, event: Event) -> None:
+        """Record an event of the engine; the next frame shows it."""
 
     @abstractmethod
     def _add(self, event: Event) -> None:
         """Add an event of the session itself to the stream, and show it at once."""
 
-    @abstractmethod
+    def _came(self, event: Event) -> None:
+        if isinstance(event, Ready):
+            self._ready = event
+        if self._race is None or not self._race.take(event):
+            self._take(event)
+            return
+        self.recorder.leave_out()  # a turn of a race is neither shown nor recorded
+        if isinstance(event, TurnStarted):
+            self._move(State.ANSWERING, State.READY)
+        elif isinstance(event, TurnFinished):
+            self._move(State.READY, State.ANSWERING, State.STOPPING)
+
     def _ended(self, why: str | None) -> None:
-        """Process the end of the engine, with its reason; None if its last event gave it."""
-
-    @abstractmethod
-    def _leaving(self) -> None:
-        """Process the events so far before this engine is replaced."""
-
-    @abstractmethod
-    def _model_taken(self, model: str, replaced: str = "") -> None:
-        """Switch to another model; `replaced` is the decoder that had to be replaced for it, "" if none was."""
-
-    @abstractmethod
-    def _model_refused(self, model: str, why: Failed) -> None:
-        """Report that a model cannot be used, and that the previous one continues."""
+        self._end_race()
+        self.frame()
+        self.changed()
+        if why is not None:
+            hint = RESTART_HINT
+            if self.state is State.DOWNLOADING:
+                why = "The download was stopped; what has come is kept."
+                hint = f"{'F5' if self._way_back is None else f'/model {self.model}'} goes on with it."
+            self._add(Failed(code="internal", message=why, hint=hint, fatal=True))
 
     # --- start and end ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the first engine. Commands that were sent before reach it."""
-        self._run.start(began=self._began)
+        self._run.start()
 
     def restart(self) -> bool:
         """Replace this engine by a new one; return False while an earlier one is still being ended."""
@@ -120,28 +163,34 @@ class SessionEngines(ABC):
     def _leave_engine(self) -> EngineRun:
         """Take no more events from the present engine, and return it; it still has to be closed."""
         self._end_race(REPLACED)
-        self._leaving()
+        self.frame()  # the screen shows all that is in the recording
+        if self.asking:
+            self._add(BROKEN_OFF)
         self._ready, self._step_due = None, False
         self._run.let_go()
-        self._move(Trigger.RESTART)
+        self._move(State.RESTARTING)
         return self._run
 
+    def _began(self) -> None:
+        self._move(State.STARTING, State.RESTARTING)
+
     def _greet(self) -> None:
-        """Send a new engine the settings of the view that the previous one had."""
-        if self._lens:
-            self._run.send(Watch(lens=True))
+        """Send a new engine the pace and lens that the previous one had."""
         self.pace = self.pace.pause(False)  # the pause was for the answer that is broken off
-        if self.pace.rate is not None:
-            self._run.send(self.pace.command())
+        self._send_view(self.pace.command(), self._lens)
+
+    def _send_view(self, pace: Pace, lens: bool) -> None:
+        """Send the engine a pace and whether the lens is seen, as far as the requested ones are not the default."""
+        if self.pace != ViewerPace():
+            self._run.send(pace)
+        if self._lens:
+            self._run.send(Watch(lens=lens))
 
     async def close(self) -> None:
         """End the engine, and the trial of another model."""
         if self._trial is not None:
-            await self._trial.run.close()
+            await self._trial.close()
         await self._run.close()
-
-    def _began(self) -> None:
-        self._move(Trigger.RESTARTED)
 
     def stuck_for(self) -> float | None:
         """Return the seconds of silence of an engine that should have sent something; None if it is well, or paused."""
@@ -164,58 +213,33 @@ class SessionEngines(ABC):
         """Whether a race uses the engine; also after the user has left it, while its last pass is running."""
         return self._race is not None
 
-    def lend(self, turns: RaceTurns) -> Ready | None:
-        """Lend the engine to a race, at full speed and without the lens: see `ladechat.session.race_turns.Lender`."""
+    def _lend(self, turns: RaceTurns) -> Ready | None:
+        """Lend the engine to a race, at full speed and without the lens; return its ready event, None if it loads."""
         self._race = turns
         self._run.restart_silence()
         if self.state is State.ENDED:
             turns.break_off()
             return None
-        if self.pace != ViewerPace():
-            self._run.send(Pace())
-        if self._lens:
-            self._run.send(Watch(lens=False))
+        self._send_view(Pace(), lens=False)
         return None if self._ready is None else replace(self._ready, settings=self.requested)
 
-    def send_for_race(self, command: Command) -> None:
-        """Send a command of the race: see `ladechat.session.race_turns.Lender`."""
-        self._run.restart_silence()
-        self._run.send(command)
-
-    def race_over(self) -> None:
-        """Take the engine back: see `ladechat.session.race_turns.Lender`. Commands that were deferred are sent now."""
-        self._race = None
-        if self.pace != ViewerPace():
-            self._run.send(self.pace.command())
-        if self._lens:
-            self._run.send(Watch(lens=True))
-        commands, self._after_race = self._after_race, []
-        for command in commands:
+    def _race_over(self) -> None:
+        """Take the engine back from a race. Commands that were deferred are sent now."""
+        race, self._race = self._race, None
+        self._send_view(self.pace.command(), lens=True)
+        for command in race.deferred if race is not None else ():
             self._run.send(command)
 
-    def _send(self, command: Command) -> None:
-        """Send a command that starts or ends an answer; during a race it is deferred to its end."""
+    def _send(self, command: Command, *, of_race: bool = False) -> None:
+        """Send a command that starts or ends an answer; during a race one of the chat is deferred to its end."""
         self._run.restart_silence()
-        if self.racing:
-            self._after_race.append(command)
+        if self._race is not None and not of_race:
+            self._race.deferred.append(command)
         else:
             self._run.send(command)
 
-    def _of_race(self, event: Event) -> bool:
-        """Return whether an event belongs to a race's turn, which the session neither shows nor records."""
-        if isinstance(event, Ready):
-            self._ready = event
-        if self._race is None or not self._race.take(event):
-            return False
-        if isinstance(event, TurnStarted):
-            self._move(Trigger.TURN_STARTED)
-        elif isinstance(event, TurnFinished):
-            self._move(Trigger.TURN_FINISHED)
-        return True
-
     def _end_race(self, why: Failed | None = None) -> None:
         """End a race because its engine ends, and drop the deferred commands."""
-        self._after_race.clear()
         if self._race is not None:
             self._race.break_off(why)
 
@@ -230,8 +254,9 @@ class SessionEngines(ABC):
         if self.state is State.RESTARTING:
             return False
         self._end_trial()
-        self._trial = ModelTrial(model, new_engine, self._settings_for(model), self._take_model, self._refuse_model)
-        self._trial.run.start()
+        settings = settings_for(model, self.requested, self.model)
+        self._trial = ModelTrial(model, new_engine, settings, self._take_model, self._refuse_model)
+        self._trial.start()
         self.changed()
         return True
 
@@ -243,44 +268,39 @@ class SessionEngines(ABC):
     def _end_trial(self) -> None:
         """Cancel the search for another model."""
         if self._trial is not None:
-            self._run.end_other(self._trial.run)
+            self._run.end_other(self._trial)
             self._trial = None
             self.changed()
-
-    def _settings_for(self, model: str) -> Settings:
-        """Return the settings for another model: with its own default decoder if the present decoder is the default of
-        the present model, or does not fit every model, as one whose drafter was trained for it.
-        """
-        info = catalog.DECODERS.get(self.requested.decoder)
-        if info is None or info.needs is not None or info.least_layers or info is catalog.first_decoder(self.model):
-            return replace(self.requested, decoder=catalog.first_decoder(model).name)
-        return self.requested
 
     def _take_model(self, trial: ModelTrial) -> None:
         """Replace this engine by that of another model, which is running already."""
         if trial is not self._trial:
             return
         self._trial = None
-        if self.state in (State.READY, State.ANSWERING, State.STOPPING):
+        if self.state in LOADED:
             self._way_back = WayBack(self.model, self._new_engine, self.requested.decoder)
-        decoder, self.requested = self.requested.decoder, self._settings_for(trial.model)
+        decoder, self.requested = self.requested.decoder, settings_for(trial.model, self.requested, self.model)
         before = self._leave_engine()
-        self._run, self._new_engine = trial.run, trial.new_engine
+        self._run, self._new_engine = trial, trial.new_engine
         self._run.came, self._run.ended = self._came, self._ended
         self._run.end_other(before)
         self._began()
         self._greet()
         if self.requested != trial.settings:  # they were changed during the search for its files
             self._run.send(Configure(**asdict(self.requested)))
-        self._model_taken(trial.model, decoder if decoder != self.requested.decoder else "")
+        self._answer_with(trial.model, decoder if decoder != self.requested.decoder else "")
         for event in trial.events:
             self._came(event)
+
+    def _answer_with(self, model: str, replaced: str = "") -> None:
+        self.conversation.use_model(model)
+        self.model_taken(model, replaced)
 
     def _refuse_model(self, trial: ModelTrial, why: Failed) -> None:
         if trial is self._trial:
             self._end_trial()
             self._add(replace(why, fatal=False))  # nothing else of this engine was shown
-            self._model_refused(trial.model, why)
+            self.model_refused(trial.model, why)
 
     def _go_back(self, why: Failed) -> None:
         """Return to the previous model if this one has failed to load."""
@@ -290,8 +310,8 @@ class SessionEngines(ABC):
         refused = self.model
         self._new_engine, self.requested = way.new_engine, replace(self.requested, decoder=way.decoder)
         self.restart()
-        self._model_taken(way.model)
-        self._model_refused(refused, why)
+        self._answer_with(way.model)
+        self.model_refused(refused, why)
 
     # --- the user's requests ------------------------------------------------------------------------------------------
 
@@ -323,7 +343,3 @@ class SessionEngines(ABC):
             self._lens = lens
             if not self.racing:
                 self._run.send(Watch(lens=lens))
-
-    def _move(self, trigger: Trigger) -> None:
-        self.state = following(self.state, trigger)
-        self.changed()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ladechat.files import matching, seen
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.store import ConversationStore
 
 OF_A_MODEL = "models--"
 """The start of the name of a model's folder in the hub's cache; `--` stands for the slash in the model's name."""

@@ -25,7 +25,7 @@ from ladechat.protocol import (
     encode,
 )
 from ladechat.session.appending import is_there
-from ladechat.session.order import Order
+from ladechat.session.source import Order
 
 SECONDS_TO_LEAVE = 3.0
 """The time an engine has to end after `shutdown` before it is killed."""

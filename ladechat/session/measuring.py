@@ -1,9 +1,12 @@
-"""Measures decoders on one question, one after another, in one engine."""
+"""Measures decoders on one question, one after another, in one engine: its own, or that of a chat."""
 
-from collections.abc import Sequence
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from ladechat import catalog
 from ladechat.protocol import (
+    Command,
     DecoderInfo,
     Event,
     Failed,
@@ -17,9 +20,7 @@ from ladechat.protocol import (
     TurnStarted,
 )
 from ladechat.session.race import PLAIN, Lane, conclusions
-from ladechat.session.silence import Silence
-from ladechat.session.source import EngineSource, and_last_line
-from ladechat.session.state import SILENCE_SECONDS, State
+from ladechat.session.source import SILENCE_SECONDS, EngineSource, State, and_last_line
 
 DEFAULT_DECODERS = (PLAIN, "lookahead", "hidden_transfer", "auto")
 FEWEST, MOST = 2, 4
@@ -27,6 +28,12 @@ SEED = 0
 """The seed of each lane, unless the settings give one."""
 TURN = 0
 """The turn of every lane, also in the engine of a chat, whose own turns count from 1."""
+REPLACED = Failed(
+    code="internal",
+    message="The engine of this race was replaced by another.",
+    hint="Leave, and race again.",
+    turn=TURN,
+)
 
 
 def problem(names: Sequence[str]) -> str | None:
@@ -81,7 +88,7 @@ class Measuring:
         self._seed = SEED
         self._current = -1
         self._stopped = False
-        self._silence = Silence()
+        self._silent_since = time.monotonic()
 
     @property
     def question(self) -> str:
@@ -96,7 +103,8 @@ class Measuring:
     @property
     def silent_for(self) -> float | None:
         """The seconds of silence of an engine that should have sent something; None if all is well."""
-        return self._silence.beyond(SILENCE_SECONDS[State.ANSWERING if self.lanes else State.LOADING])
+        seconds = time.monotonic() - self._silent_since
+        return seconds if seconds > SILENCE_SECONDS[State.ANSWERING if self.lanes else State.LOADING] else None
 
     def conclusions(self) -> list[str]:
         """Return the closing lines: exactness check, passes saved, measured times; without those that are not known."""
@@ -107,7 +115,7 @@ class Measuring:
         try:
             await self._engine.start()
             async for event in self._engine.events():
-                self._silence.end()
+                self._silent_since = time.monotonic()
                 if not await self._take(event):
                     break
             else:
@@ -191,3 +199,97 @@ class Measuring:
 
 def _usable(info: DecoderInfo, ready: Ready) -> bool:
     return ready.single_token is None or not info.tree_attention
+
+
+class RaceTurns:
+    """An `EngineSource` for the turns of a race, in the engine of a chat, which continues after them. The turns have
+    the number `TURN`, which no turn of a chat has.
+
+    Args:
+        lend: called when the race begins; returns the engine's ready event, None while it loads. From then on `take`
+            gets the engine's events.
+        send: sends a command to the engine.
+        over: called when the engine is free again.
+
+    Attributes:
+        deferred: the chat's own commands, to be sent after the race.
+    """
+
+    def __init__(
+        self,
+        lend: "Callable[[RaceTurns], Ready | None]",
+        send: Callable[[Command], None],
+        over: Callable[[], None],
+    ) -> None:
+        self.deferred: list[Command] = []
+        self._lend = lend
+        self._send = send
+        self._over = over
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._under_way = False
+        self._began = False
+        self._closed = False
+
+    last_line = ""
+    """Empty: the session reports the end of its engine."""
+
+    # --- called by the race -------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start listening. If the engine is still loading, its ready event follows later."""
+        ready = self._lend(self)
+        if ready is not None:
+            self._events.put_nowait(ready)
+
+    async def send(self, command: Command) -> None:
+        """Send a command to the engine, unless the race has ended."""
+        if not self._closed:
+            self._under_way = self._under_way or isinstance(command, Generate)
+            self._send(command)
+
+    def dump_stacks(self) -> None:
+        """Do nothing: the engine belongs to the chat's session, which has it log the stacks of its threads."""
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Yield the events that concern a race, until the race or the engine ends."""
+        while (event := await self._events.get()) is not None:
+            yield event
+
+    async def close(self) -> None:
+        """End the race, not the engine. The current turn is stopped, and ends a little later."""
+        if not self._closed:
+            if self._under_way:
+                self._send(Stop())
+            self._end()
+
+    # --- called by the session ----------------------------------------------------------------------------------------
+
+    def take(self, event: Event) -> bool:
+        """Process an event of the engine; return whether it belongs to the race's own turn, and to nobody else."""
+        own = getattr(event, "turn", None) == TURN
+        fatal = isinstance(event, Failed) and event.fatal
+        if own or fatal or isinstance(event, Loading | Ready):
+            self._events.put_nowait(event)
+        if not own:
+            return False
+        if isinstance(event, TurnStarted):
+            self._began = True
+        elif isinstance(event, TurnFinished) or (isinstance(event, Failed) and not self._began):
+            self._under_way = self._began = False
+            if self._closed:
+                self._over()
+        return True
+
+    def break_off(self, why: Failed | None = None) -> None:
+        """End the race because the engine has ended or is replaced, and drop what was deferred."""
+        self.deferred.clear()
+        self._under_way = False
+        if why is not None:
+            self._events.put_nowait(why)
+        self._end()
+
+    def _end(self) -> None:
+        self._closed = True
+        self._events.put_nowait(None)
+        if not self._under_way:
+            self._over()

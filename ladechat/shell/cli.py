@@ -50,8 +50,8 @@ from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.refusing import fail
 from ladechat.serve.commands import serve
-from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.recording import Recorder, default_path
+from ladechat.session.conversations.store import ConversationStore
+from ladechat.session.recordings.recorder import Recorder, default_path
 from ladechat.shell.learn import learn
 from ladechat.shell.race import race
 from ladechat.shell.reopening import as_answered, is_given, latest

@@ -10,8 +10,8 @@ from ladechat.engine_options import EngineOptions
 from ladechat.options import CHOICE, PARAMETERS
 from ladechat.preferences import Preferences
 from ladechat.refusing import fail
-from ladechat.session.conversation_file import SavedConversation
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.saved import SavedConversation
+from ladechat.session.conversations.store import ConversationStore
 
 
 def latest(store: ConversationStore | None) -> SavedConversation:

@@ -10,9 +10,9 @@ import typer
 from ladechat.checks import check_screen, in_terminal
 from ladechat.files import why_unread
 from ladechat.refusing import fail
-from ladechat.session.reading import UnreadableRecording
-from ladechat.session.recording import latest_recording, recordings_folder
-from ladechat.session.replay import IDLE_SECONDS, Recording
+from ladechat.session.recordings.reading import UnreadableRecording
+from ladechat.session.recordings.recorder import latest_recording, recordings_folder
+from ladechat.session.recordings.replay import IDLE_SECONDS, Recording
 
 
 def replay(
@@ -48,7 +48,7 @@ def replay(
 
     if other is None:
         raise typer.Exit(run_replay(read[0]))
-    from ladechat.session.comparing import Comparison, NothingToCompare
+    from ladechat.session.race import Comparison, NothingToCompare
 
     try:
         comparison = Comparison(*read)

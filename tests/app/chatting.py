@@ -22,7 +22,7 @@ from ladechat.app import LadechatApp, run_chat
 from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Configure, Settings
 from ladechat.screens.chat.screen import ChatScreen
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.prompt.prompt import Prompt
 from tests.growth import bytes_in_use, descriptors, private_bytes
 from tests.soaking import QUESTIONS, is_warm

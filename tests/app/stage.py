@@ -11,12 +11,12 @@ from textual.selection import Selection
 from ladechat.app import LadechatApp
 from ladechat.protocol import Settings
 from ladechat.screens.chat.screen import ChatScreen
-from ladechat.session.conversation import Conversation
-from ladechat.session.conversation_file import SavedConversation
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.conversation import Conversation
+from ladechat.session.conversations.prompt_history import PromptHistory
+from ladechat.session.conversations.saved import SavedConversation
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine_session import EngineSession
-from ladechat.session.prompt_history import PromptHistory
-from ladechat.session.recording import Recorder
+from ladechat.session.recordings.recorder import Recorder
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import ShownMessage
 from ladechat.widgets.bars.status_line import StatusLine

@@ -15,7 +15,7 @@ from ladechat.screens.lists.conversations import ConversationsScreen
 from ladechat.screens.lists.models import ModelsScreen
 from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.race import RaceScreen
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.store import ConversationStore
 from tests.app.stage import Stage, answered, burst, opens
 from tests.app.test_commands import Room
 from tests.fake_engine import FakeEngine

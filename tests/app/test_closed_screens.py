@@ -19,11 +19,11 @@ from ladechat.screens.chat.screen import ChatScreen
 from ladechat.screens.learn.screen import MOST_NEW_TOKENS, LearnScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.comparing import Comparison
+from ladechat.session.conversations.conversation import SingleQuestions
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.measuring import Measuring
-from ladechat.session.replay import Recording
-from ladechat.session.single_questions import SingleQuestions
+from ladechat.session.race import Comparison
+from ladechat.session.recordings.replay import Recording
 from ladechat.widgets.prompt.prompt import Prompt
 from tests.app.stage import Stage
 from tests.fake_engine import FakeEngine

@@ -15,9 +15,9 @@ from ladechat.screens.lists.models import ModelsScreen
 from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.screens.terminal.clipboard import keep
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.known_models import GONE, known_models
-from ladechat.session.model_trial import NewEngine
+from ladechat.session.source import NewEngine
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.prompt.command_list import SlashCommandList
 from ladechat.widgets.prompt.prompt import Prompt

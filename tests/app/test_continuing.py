@@ -9,9 +9,9 @@ from ladechat.app import LadechatApp
 from ladechat.export.conversation import talk_of
 from ladechat.protocol import Step
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.conversation_file import SavedConversation
-from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.replay import Recording
+from ladechat.session.conversations.saved import SavedConversation
+from ladechat.session.conversations.store import ConversationStore
+from ladechat.session.recordings.replay import Recording
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage, answered, ask
 from tests.fake_engine import ANSWER, FakeEngine, tokens

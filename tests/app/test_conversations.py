@@ -12,9 +12,9 @@ from textual.widgets import Input, Label, OptionList
 
 from ladechat.protocol import Message
 from ladechat.screens.lists.conversations import NONE_FOUND, NONE_YET, ConversationsScreen
-from ladechat.session.conversation_file import SavedConversation
-from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.prompt_history import PromptHistory
+from ladechat.session.conversations.prompt_history import PromptHistory
+from ladechat.session.conversations.saved import SavedConversation
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets import flow
 from ladechat.widgets.flow import Line, Run, wrap
 from ladechat.widgets.presenter import REOPENED

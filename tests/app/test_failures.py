@@ -12,8 +12,8 @@ from ladechat.app import LadechatApp, run_chat
 from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Configure, Settings
 from ladechat.screens.lists.models import ModelsScreen
-from ladechat.session.conversation import UNANSWERED
-from ladechat.session.state import State
+from ladechat.session.conversations.conversation import UNANSWERED
+from ladechat.session.source import State
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, opens
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.waiting import brings, until

@@ -13,11 +13,11 @@ from ladechat.protocol import Asked, Settings, encode
 from ladechat.screens.learn.screen import MOST_NEW_TOKENS, LearnScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.comparing import Comparison
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.conversation import SingleQuestions
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine_session import EngineSession
-from ladechat.session.replay import Recording
-from ladechat.session.single_questions import SingleQuestions
+from ladechat.session.race import Comparison
+from ladechat.session.recordings.replay import Recording
 from tests.app.stage import Stage, answered, ask
 from tests.fake_engine import FakeEngine
 from tests.session.streams import stream, turn, write

@@ -16,9 +16,9 @@ from ladechat.protocol import Settings
 from ladechat.screens.chat import learn_from_chat
 from ladechat.screens.help.help import HelpScreen
 from ladechat.screens.learn.screen import MOST_NEW_TOKENS, LearnScreen
+from ladechat.session.conversations.conversation import SingleQuestions
 from ladechat.session.engine_session import EngineSession
-from ladechat.session.single_questions import SingleQuestions
-from ladechat.session.state import SILENCE_SECONDS, State
+from ladechat.session.source import SILENCE_SECONDS, State
 from ladechat.shell import cli
 from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.lessons.lesson_box import LessonBox

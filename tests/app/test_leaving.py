@@ -6,7 +6,7 @@ import pytest
 from textual.selection import Selection
 
 from ladechat.protocol import Stop
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage, answered, ask
 from tests.fake_engine import ANSWER, FakeEngine

@@ -12,8 +12,8 @@ from textual.widgets import Input
 from ladechat.app import LadechatApp
 from ladechat.protocol import Asked, Closed, Step, encode
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session import replay
-from ladechat.session.replay import Lines, Recording
+from ladechat.session.recordings import replay
+from ladechat.session.recordings.replay import Lines, Recording
 from ladechat.widgets.bars.transport import Transport
 from tests.app.stage import notices_of
 from tests.session.streams import stream, turn, write

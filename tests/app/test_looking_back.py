@@ -10,9 +10,9 @@ from ladechat.protocol import Pace
 from ladechat.screens.chat.looking_back import STEPS_DROPPED
 from ladechat.screens.lists.conversations import ConversationsScreen
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.recording import Recorder
-from ladechat.session.replay import Recording
+from ladechat.session.conversations.store import ConversationStore
+from ladechat.session.recordings.recorder import Recorder
+from ladechat.session.recordings.replay import Recording
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.panels.biography_panel import BiographyPanel

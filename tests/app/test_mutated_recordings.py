@@ -12,8 +12,8 @@ from textual.app import App
 
 from ladechat.app import LadechatApp
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.reading import UnreadableRecording
-from ladechat.session.replay import Recording
+from ladechat.session.recordings.reading import UnreadableRecording
+from ladechat.session.recordings.replay import Recording
 from tests.session.mutations import mutated
 from tests.session.streams import GOLDEN
 

@@ -3,8 +3,8 @@
 import pytest
 
 from ladechat.protocol import Pace, Stop, Watch
-from ladechat.session.pace import RATES
-from ladechat.session.state import State
+from ladechat.session.change import RATES
+from ladechat.session.source import State
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Driver, Stage, ask, footer_has_room, footer_names

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ladechat.protocol import Step, TurnFinished
-from ladechat.session.recording import Recorder
-from ladechat.session.replay import Recording
+from ladechat.session.recordings.recorder import Recorder
+from ladechat.session.recordings.replay import Recording
 from ladechat.widgets.panels.speed_panel import SpeedPanel
 from tests.app.stage import Stage, ask
 from tests.fake_engine import FakeEngine

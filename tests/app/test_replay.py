@@ -13,8 +13,8 @@ from ladechat.app import LadechatApp
 from ladechat.protocol import Configure, Failed, Step, TurnFinished
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.view import welcome
-from ladechat.session.recording import Recorder
-from ladechat.session.replay import Recording
+from ladechat.session.recordings.recorder import Recorder
+from ladechat.session.recordings.replay import Recording
 from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.bars.transport import Transport
 from ladechat.widgets.panels.panel import Panel

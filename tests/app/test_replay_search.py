@@ -8,8 +8,7 @@ from textual.widgets import Input
 from ladechat.app import LadechatApp
 from ladechat.protocol import Asked, Step
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.player import Player
-from ladechat.session.replay import Recording
+from ladechat.session.recordings.replay import Player, Recording
 from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.bars.transport import Transport
 from tests.session.streams import recorded, turn

@@ -14,8 +14,8 @@ from textual.widgets import Input, Label
 from ladechat.export.command import Wanted, run
 from ladechat.screens.help.help import HelpScreen
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session import exporting
-from ladechat.session.recording import Recorder
+from ladechat.session.recordings import exporting
+from ladechat.session.recordings.recorder import Recorder
 from ladechat.widgets.bars.status_line import ANSWERING, PAUSED, StatusLine
 from tests.app.stage import Driver, Stage, answered, ask
 from tests.fake_engine import FakeEngine
@@ -127,7 +127,7 @@ async def test_quitting_ends_an_export_and_leaves_nothing_behind(
 ) -> None:
     witness = tmp_path / "witness"
     monkeypatch.setenv("WITNESS", str(witness))
-    monkeypatch.setattr("ladechat.session.exporting.SECONDS_TO_LEAVE", 60.0)  # for a machine that has much to do
+    monkeypatch.setattr(exporting, "SECONDS_TO_LEAVE", 60.0)  # for a machine that has much to do
     stand_in(monkeypatch, WRITING)
     stage = Stage()
     async with stage.app.run_test() as pilot:

@@ -12,7 +12,7 @@ from ladechat.screens.help.help import ALWAYS, PASSES, HelpScreen
 from ladechat.screens.lists.conversations import ConversationsScreen
 from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.lists.field import Field
 from tests.app.stage import Driver, ask, opens

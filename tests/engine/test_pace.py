@@ -25,8 +25,7 @@ from ladechat.protocol import (
     TurnStarted,
     encode,
 )
-from ladechat.session.player import Player
-from ladechat.session.replay import Recording
+from ladechat.session.recordings.replay import Player, Recording
 from tests.engine.clock import Clock
 from tests.engine.inside import Inside
 from tests.engine.wire import Line, started

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ladechat.protocol import Exchange, encode
-from ladechat.session.conversation_file import Answered, Begun, FileLine, Instructed, Renamed
+from ladechat.session.conversations.saved import Answered, Begun, FileLine, Instructed, Renamed
 
 
 def exchange(question: str = "One?", answer: str = "Yes.", model: str = "demo") -> Exchange:

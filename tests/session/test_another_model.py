@@ -6,7 +6,7 @@ import pytest
 
 from ladechat import protocol
 from ladechat.protocol import Failed, Loading, Settings
-from ladechat.session.state import State
+from ladechat.session.source import State
 from tests.fake_engine import FakeEngine
 from tests.session.test_engine_session import Room
 
@@ -18,7 +18,7 @@ class Choosing:
         self.taken: list[str] = []
         self.replaced: list[str] = []
         self.refused: list[tuple[str, str]] = []
-        room.session.model_listener = self
+        room.session.model_taken, room.session.model_refused = self.model_taken, self.model_refused
         self.room = room
 
     def model_taken(self, model: str, replaced: str) -> None:

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from ladechat.protocol import Event, Message, Settings, TurnStarted, encode
-from ladechat.session.comparing import Comparison, NothingToCompare
-from ladechat.session.replay import Recording
+from ladechat.session.race import Comparison, NothingToCompare
+from ladechat.session.recordings.replay import Recording
 from tests.session.streams import HEADER, recorded, stream, turn, write
 
 

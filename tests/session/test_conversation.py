@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ladechat.protocol import FinishReason, Message, Settings, TurnFinished, TurnStarted
-from ladechat.session.conversation import (
+from ladechat.session.conversations.conversation import (
     COMPLETE,
     NOT_ITS_OWN,
     NOTHING_ANSWERED,
@@ -14,7 +14,7 @@ from ladechat.session.conversation import (
     CannotContinue,
     Conversation,
 )
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.store import ConversationStore
 from tests.session.conversations import exchange, write
 from tests.widgets.sample_steps import step
 

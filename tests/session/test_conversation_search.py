@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.session.conversation_file import Answered, SavedConversation
-from ladechat.session.conversation_search import ConversationSearch
+from ladechat.session.conversations.saved import Answered, ConversationSearch, SavedConversation
 from tests.session.conversations import exchange
 
 

@@ -14,9 +14,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from msgspec.structs import replace
 
 from ladechat.protocol import Exchange, encode
-from ladechat.session import appending, conversation_file, conversation_store
-from ladechat.session.conversation import Conversation
-from ladechat.session.conversation_file import (
+from ladechat.session import appending
+from ladechat.session.conversations import saved as conversation_file
+from ladechat.session.conversations import store as conversation_store
+from ladechat.session.conversations.conversation import Conversation
+from ladechat.session.conversations.saved import (
     Answered,
     Begun,
     Continued,
@@ -29,7 +31,7 @@ from ladechat.session.conversation_file import (
     shortened,
     title_of_copy,
 )
-from ladechat.session.conversation_store import ConversationInUse, ConversationStore
+from ladechat.session.conversations.store import ConversationInUse, ConversationStore
 from tests.session.conversations import answered, exchange, take_away, write
 
 TEXTS = st.text(max_size=20)

@@ -1,5 +1,7 @@
 """One engine, run: its events are passed on, its end is told once, and no other one is left behind."""
 
+import pytest
+
 from ladechat.protocol import Event, Ready, Stop
 from ladechat.session.engine_run import EngineRun
 from tests.fake_engine import FakeEngine
@@ -80,3 +82,20 @@ async def test_closing_ends_the_others_too_also_while_one_is_waited_for() -> Non
     runs[2].end_other(runs[1])
     await runs[2].close()
     assert all(engine.closed for engine in engines)
+
+
+def test_silence_counts_from_the_last_event_or_command_and_only_where_something_is_expected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    run = Heard().run(FakeEngine())
+    now = 1000.0
+    assert run.silent_for(None) is None
+    run.restart_silence()
+    now = 1010.0
+    assert run.silent_for(10.0) is None
+    now = 1012.5
+    assert run.silent_for(10.0) == 12.5
+    run.restart_silence()
+    assert run.silent_for(10.0) is None

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,12 @@ from msgspec.structs import replace
 
 from ladechat import protocol
 from ladechat.protocol import Configure, Event, Failed, Loading, Settings, Step, Stop, SystemPrompt
-from ladechat.session.conversation import Conversation
-from ladechat.session.conversation_file import Answered, SavedConversation
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.conversation import Conversation
+from ladechat.session.conversations.saved import Answered, SavedConversation
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.engines import WayBack
-from ladechat.session.state import TRANSITIONS, State, Trigger, following
+from ladechat.session.source import State
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange
 from tests.waiting import until
@@ -35,9 +34,6 @@ class Screen:
     def give_back(self, question: str, *, replacing: bool) -> None:
         self.given_back.append(question)
         self.replacing = replacing
-
-    def recording_failed(self, error: OSError) -> None:
-        raise AssertionError(error)
 
 
 class Room:
@@ -80,16 +76,6 @@ class Room:
 
     async def reach(self, state: State) -> None:
         await self.until(lambda: self.session.state is state)
-
-
-def test_every_trigger_leads_somewhere_from_every_state() -> None:
-    assert set(TRANSITIONS) == set(Trigger)
-    assert {following(state, trigger) for state, trigger in product(State, Trigger)} == set(State)
-
-
-def test_whatever_an_engine_sends_while_it_is_being_replaced_changes_nothing() -> None:
-    triggers = set(Trigger) - {Trigger.RESTARTED}
-    assert {following(State.RESTARTING, trigger) for trigger in triggers} == {State.RESTARTING}
 
 
 async def test_from_the_start_to_an_answer_and_its_end() -> None:

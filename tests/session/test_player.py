@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.protocol import Asked, Closed, Step
-from ladechat.session.player import Player
-from ladechat.session.replay import Recording
+from ladechat.session.recordings.replay import Player, Recording
 from tests.session.streams import recorded, turn
 
 

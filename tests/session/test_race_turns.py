@@ -9,8 +9,8 @@ import pytest
 from ladechat import protocol
 from ladechat.protocol import Event, Failed, Generate, Loading, Pace, Step, Stop, TurnFinished, Watch
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring
-from ladechat.session.replay import Recording
-from ladechat.session.state import SILENCE_SECONDS, State
+from ladechat.session.recordings.replay import Recording
+from ladechat.session.source import State
 from tests.fake_engine import FakeEngine
 from tests.session.test_engine_session import Room
 
@@ -209,14 +209,14 @@ async def test_another_model_that_is_found_takes_over_and_the_race_says_so() -> 
     await chat.session.close()
 
 
-async def test_a_race_in_which_the_engine_says_nothing_is_stuck() -> None:
+async def test_a_race_in_which_the_engine_says_nothing_is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = FakeEngine(hold_steps=True)
     chat = Chat(engine)
     await chat.reach(State.READY)
     assert chat.session.stuck_for() is None
     _, running = await chat.race(lambda race: race.current)
     await chat.reach(State.ANSWERING)
-    chat.session._run._silence._last -= 2 * SILENCE_SECONDS[State.ANSWERING]
-    assert (chat.session.stuck_for() or 0) > SILENCE_SECONDS[State.ANSWERING]
+    monkeypatch.setattr("ladechat.session.engines.SILENCE_SECONDS", dict.fromkeys(State, -1.0))
+    assert chat.session.stuck_for() is not None
     running.cancel()
     await chat.session.close()

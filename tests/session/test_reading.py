@@ -23,9 +23,9 @@ from ladechat.protocol import (
     TurnFinished,
     encode,
 )
-from ladechat.session import reading
-from ladechat.session.reading import UnreadableRecording
-from ladechat.session.replay import Recording
+from ladechat.session.recordings import reading
+from ladechat.session.recordings.reading import UnreadableRecording
+from ladechat.session.recordings.replay import Recording
 from tests.session.conversations import exchange
 from tests.session.streams import GOLDEN, HEADER, recorded, stream, turn, untimed, write
 

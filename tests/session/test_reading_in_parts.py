@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.protocol import Asked, Closed, Header, Step, encode
-from ladechat.session import replay
-from ladechat.session.player import Player
-from ladechat.session.replay import NotRead, Recording
+from ladechat.session.recordings import replay
+from ladechat.session.recordings.replay import NotRead, Player, Recording
 from tests.session.streams import HEADER, stream, turn, write
 
 ASKED = [Asked(turn=number, text=f"Question {number}?") for number in (1, 2)]

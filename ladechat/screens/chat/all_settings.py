@@ -10,7 +10,7 @@ from ladechat.preferences import SETTINGS
 from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.chat.own_settings import OwnSettings
 from ladechat.session.change import SWITCH, Adjustable, SettingRefused, given, shown
-from ladechat.session.conversation_file import shortened
+from ladechat.session.conversations.saved import shortened
 
 
 class _LookOfApp(Protocol):

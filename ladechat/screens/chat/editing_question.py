@@ -5,7 +5,7 @@ from textual import events, on
 from ladechat.protocol import Asked, ConversationCleared, ConversationOpened, ExchangeRemoved, TurnStarted
 from ladechat.screens.chat.pace_keys import PaceKeys
 from ladechat.screens.chat.session_screen import STOP_FIRST
-from ladechat.session.conversation import NOTHING_ANSWERED
+from ladechat.session.conversations.conversation import NOTHING_ANSWERED
 from ladechat.widgets.prompt.prompt import Prompt
 
 ENDS_EDITING = (Asked, ConversationCleared, ConversationOpened, ExchangeRemoved, TurnStarted)

@@ -4,10 +4,10 @@ from typing import Any
 
 from ladechat.screens.chat.session_screen import STOP_FIRST, SessionScreen
 from ladechat.screens.lists.conversations import Chosen, ConversationsScreen
-from ladechat.session.conversation import NOTHING_ANSWERED, CannotContinue
-from ladechat.session.conversation_file import SavedConversation
-from ladechat.session.conversation_store import ConversationStore
-from ladechat.session.state import LOADED, State
+from ladechat.session.conversations.conversation import NOTHING_ANSWERED, CannotContinue
+from ladechat.session.conversations.saved import SavedConversation
+from ladechat.session.conversations.store import ConversationStore
+from ladechat.session.source import LOADED, State
 from ladechat.widgets.formatting import name_of
 
 REMOVED = "The conversation is not kept: its file has been removed."

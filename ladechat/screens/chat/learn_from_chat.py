@@ -10,9 +10,9 @@ from ladechat.lessons.progress import ProgressFile
 from ladechat.protocol import Settings
 from ladechat.screens.chat.session_screen import STOP_FIRST, SessionScreen
 from ladechat.screens.learn.screen import MOST_NEW_TOKENS, LearnScreen
+from ladechat.session.conversations.conversation import SingleQuestions
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.live import LiveEngine
-from ladechat.session.single_questions import SingleQuestions
 
 
 def lesson_session() -> EngineSession:

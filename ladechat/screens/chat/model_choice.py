@@ -9,10 +9,9 @@ from ladechat.protocol import Failed
 from ladechat.screens.chat.session_screen import STOP_FIRST, SessionScreen
 from ladechat.screens.lists.models import ModelsScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.known_models import known_models
-from ladechat.session.model_trial import NewEngine
-from ladechat.session.state import LOADED, State
+from ladechat.session.source import LOADED, NewEngine, State
 from ladechat.widgets.formatting import name_of
 from ladechat.widgets.presenter import STARTING
 

@@ -13,11 +13,11 @@ from ladechat.formats import ENDINGS, FORMATS, ONE_FILE, ending
 from ladechat.protocol import Event
 from ladechat.screens.chat.session_screen import SessionScreen
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.conversation_file import shortened
-from ladechat.session.exporting import ExportFailed, export
-from ladechat.session.reading import UnreadableRecording
-from ladechat.session.recording import default_path, latest_recording, recordings_folder
-from ladechat.session.replay import IDLE_SECONDS, Recording
+from ladechat.session.conversations.saved import shortened
+from ladechat.session.recordings.exporting import ExportFailed, export
+from ladechat.session.recordings.reading import UnreadableRecording
+from ladechat.session.recordings.recorder import default_path, latest_recording, recordings_folder
+from ladechat.session.recordings.replay import IDLE_SECONDS, Recording
 from ladechat.terminal import in_page
 from ladechat.widgets.transcript.markdown_blocks import listings_of
 
@@ -72,7 +72,7 @@ class Recordings(SessionScreen):
         """Start or end a recording."""
         recorder = self._session.recorder
         if recorder.path is not None:
-            if recorded := self._session.stop_recording():
+            if recorded := recorder.stop():
                 self._recorded = recorded
                 said = f"Recorded: {recorded}. /replay shows it, /export makes a page or a film."
                 self.notify(said, timeout=SECONDS_FOR_A_PATH)

@@ -30,11 +30,11 @@ from ladechat.screens.chat.typing_anywhere import TypingAnywhere
 from ladechat.screens.engine_silence import EngineSilence
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.view import commands
-from ladechat.session.conversation_file import SavedConversation
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.prompt_history import PromptHistory
+from ladechat.session.conversations.saved import SavedConversation
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine_session import EngineSession
-from ladechat.session.prompt_history import PromptHistory
-from ladechat.session.state import State
+from ladechat.session.source import State
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.formatting import name_of
 from ladechat.widgets.later import Frames, call_later
@@ -108,7 +108,9 @@ class ChatScreen(
         yield TooSmall()
 
     def on_mount(self) -> None:
-        self._session.listener = self._session.model_listener = self
+        self._session.listener = self
+        self._session.model_taken, self._session.model_refused = self.model_taken, self.model_refused
+        self._session.recorder.failed = self.recording_failed
         self._session.changed = self._frames.due
         self.view.presenter.begin(self._session.requested)
         self._show_recording()

@@ -11,7 +11,7 @@ from ladechat.protocol import DecoderInfo, Failed
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import ConversationView
 from ladechat.session.engine_session import EngineSession
-from ladechat.session.state import State
+from ladechat.session.source import State
 from ladechat.widgets.presenter import ENDED
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.prompt.prompt_size import PromptSize

@@ -5,7 +5,7 @@ from textual import on
 from ladechat.commands import SlashCommand, find, nearest
 from ladechat.screens.chat.own_settings import OwnSettings
 from ladechat.session.change import SettingRefused, missing_here
-from ladechat.session.conversation_file import shortened
+from ladechat.session.conversations.saved import shortened
 from ladechat.widgets.prompt.prompt import Prompt
 
 AS_TEXT = "With a space before the slash it is sent to the model."

@@ -25,7 +25,7 @@ from ladechat.screens.learn.lesson_sliders import change_by, setting_of
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import commands, copied_selection
 from ladechat.session.engine_session import EngineSession
-from ladechat.session.state import State
+from ladechat.session.source import State
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.bars.seek_bar import SeekBar
@@ -204,9 +204,6 @@ class LearnScreen(StyledOnce[None]):
 
     def give_back(self, question: str, *, replacing: bool) -> None:
         """Do nothing: the scene has its question, so nothing is lost."""
-
-    def recording_failed(self, error: OSError) -> None:
-        """Do nothing: lessons are not recorded."""
 
     def action_restart_engine(self) -> None:
         """Start another engine, and repeat the scene up to the reader's card."""

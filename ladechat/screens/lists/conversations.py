@@ -11,9 +11,8 @@ from textual.widgets import Input, Label, OptionList
 
 from ladechat.keys import CONVERSATIONS_KEYS
 from ladechat.screens.styled_once import StyledOnce
-from ladechat.session.conversation_file import SavedConversation
-from ladechat.session.conversation_search import ConversationSearch, MatchPlace
-from ladechat.session.conversation_store import ConversationInUse, ConversationStore
+from ladechat.session.conversations.saved import ConversationSearch, MatchPlace, SavedConversation
+from ladechat.session.conversations.store import ConversationInUse, ConversationStore
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.cells import printable

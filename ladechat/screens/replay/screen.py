@@ -26,8 +26,7 @@ from ladechat.screens.footer import leave_out, relabel_pause
 from ladechat.screens.replay.reading_on import read_on
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import ConversationView, commands, copied_selection, welcome
-from ladechat.session.player import Player
-from ladechat.session.replay import NotRead, Recording
+from ladechat.session.recordings.replay import NotRead, Player, Recording
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.search_line import SearchLine
 from ladechat.widgets.bars.seek_bar import SeekBar

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from ladechat.protocol import Exchange, Generate, Message, Step, TurnFinished, TurnStarted
-from ladechat.session.conversation_file import SavedConversation
-from ladechat.session.conversation_store import ConversationStore
+from ladechat.session.conversations.saved import SavedConversation
+from ladechat.session.conversations.store import ConversationStore
 
 COMPLETE = "This answer is complete: the model itself ended it."
 NOT_ITS_OWN = "Another model, or none, wrote this answer, and only its own can be continued: ask it to go on."
@@ -268,3 +268,20 @@ class Conversation:
         self._system = saved.system or ""
         self._exchanges += saved.exchanges
         return saved.exchanges
+
+
+class SingleQuestions(Conversation):
+    """A conversation that forgets each question with its answer.
+
+    Args:
+        max_new_tokens: the longest answer, in tokens.
+        model: the name of the model that answers.
+    """
+
+    def __init__(self, max_new_tokens: int, model: str) -> None:
+        super().__init__(max_new_tokens=max_new_tokens, model=model)
+
+    def ask(self, text: str, *, replacing: bool = False) -> Generate:
+        """Return the command that asks for an answer to `text` as if nothing had been asked before."""
+        self.restart()
+        return replace(super().ask(text, replacing=replacing), fresh=True)

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 from ladechat.protocol import Event, encode
-from ladechat.session.recording import SUFFIX
+from ladechat.session.recordings.recorder import SUFFIX
 from ladechat.terminal import PROGRESS_LINES
 
 COMMAND = (sys.executable, "-P", "-m", "ladechat", "export")

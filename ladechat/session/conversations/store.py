@@ -18,7 +18,7 @@ from platformdirs import user_data_path
 from ladechat.files import NO_FILE, cannot_be_read, matching, why_unread
 from ladechat.protocol import Exchange, encode
 from ladechat.session.appending import append_line, create, is_there, sync_in_background
-from ladechat.session.conversation_file import (
+from ladechat.session.conversations.saved import (
     SUFFIX,
     Answered,
     Begun,

@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import time
+from collections.abc import Callable
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -65,12 +66,14 @@ class Recorder:
         path: the file of the running recording; None without one.
         left: the file of the last recording that has ended; None if there is none.
         shortened: whether the conversation on the screen is longer than the part that is remembered.
+        failed: called when a recording has ended because it could not be written; what was written before is in `left`.
     """
 
     def __init__(self) -> None:
         self.path: Path | None = None
         self.left: Path | None = None
         self.shortened = False
+        self.failed: Callable[[OSError], None] = lambda _: None
         self._descriptor = -1
         self._head: dict[type[Event], Event] = {}
         self._past: list[Event] = []
@@ -104,10 +107,7 @@ class Recorder:
         """Write the closing line and close the file. A file that is still empty is removed.
 
         Returns:
-            The file; None if there is none.
-
-        Raises:
-            OSError: the closing line could not be written.
+            The file; None if there is none, or if the closing line could not be written.
         """
         if self.path is None:
             return None
@@ -117,8 +117,11 @@ class Recorder:
             else:
                 self._write(self._stamped(Closed()))
                 os.fsync(self._descriptor)
-        finally:
+        except OSError as error:
             self._close_file()
+            self.failed(error)
+            return None
+        self._close_file()
         return self.left
 
     def conversation(self) -> list[Event]:
@@ -129,11 +132,7 @@ class Recorder:
         return [*self._head.values(), *self._past, self._stamped(Closed())] if self._past else []
 
     def record(self, event: Event) -> None:
-        """Process an event of the engine, whether a recording is running or not.
-
-        Raises:
-            OSError: it could not be written; the recording has ended, with what was written before, if the file exists.
-        """
+        """Process an event of the engine, whether a recording is running or not."""
         if self._left_out and not isinstance(event, Header):
             event = msgspec.structs.replace(event, seq=event.seq - self._left_out)
         self._last = event
@@ -142,8 +141,7 @@ class Recorder:
             self._began, self._left_out = 0.0, 0
         else:  # a delayed header comes late: the events after it give a lower bound of the delay
             self._clock_at_zero = min(self._clock_at_zero, time.monotonic() - event.t)
-        self._remember(event)
-        self._write_event(event)
+        self._add(event)
         if isinstance(event, Header):
             waiting, self._waiting = self._waiting, []
             for early in waiting:
@@ -154,17 +152,18 @@ class Recorder:
         self._left_out += 1
 
     def record_own(self, event: Event) -> None:
-        """Add an event of the user's side to the stream. Before the header it is held until that comes.
-
-        Raises:
-            OSError: as `record`.
-        """
-        if not self._head:
+        """Add an event of the user's side to the stream. Before the header it is held until that comes."""
+        if self._head:
+            self._add(self._stamped(event))
+        else:
             self._waiting.append(event)
-            return
-        event = self._stamped(event)
+
+    def _add(self, event: Event) -> None:
         self._remember(event)
-        self._write_event(event)
+        try:
+            self._write_event(event)
+        except OSError as error:
+            self.failed(error)
 
     def _stamped(self, event: Event) -> Event:
         return msgspec.structs.replace(event, seq=self._last.seq, t=self._now())

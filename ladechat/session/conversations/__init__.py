@@ -1,0 +1,1 @@
+"""Conversations: what is asked and answered, and the files that save it."""

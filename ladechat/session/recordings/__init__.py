@@ -1,0 +1,1 @@
+"""Recordings: the event stream as a file, written, read and played."""
