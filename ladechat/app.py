@@ -40,9 +40,8 @@ from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.session.engine_run import EngineRun
+from ladechat.session.engine_run import EngineRun, WayBack
 from ladechat.session.engine_session import EngineSession
-from ladechat.session.engines import WayBack
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import Comparison

@@ -1,4 +1,6 @@
-"""Files: written whole or not at all, read only if they are regular files, and saved data read in one way."""
+"""Files: written whole or not at all, appended to in whole lines, read only if they are regular files, and saved data
+read in one way.
+"""
 
 import contextlib
 import errno
@@ -6,6 +8,7 @@ import os
 import shlex
 import stat
 import tempfile
+import threading
 from collections.abc import Callable
 from io import BufferedReader
 from itertools import count
@@ -20,6 +23,9 @@ DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError)
 """The errors of invalid JSON: bytes that are no text, endless nesting, a number of 400 digits."""
 NO_FILE = (errno.EINVAL, errno.EISDIR, errno.ENXIO, errno.ELOOP, errno.EFBIG)
 """The errors of `read_file` for anything other than a regular file: a pipe, a folder, a loop of links."""
+
+PRIVATE = 0o600
+"""Only the owner may read and write a file of these permissions."""
 
 
 def read_file(path: Path, most: int | None = None) -> bytes:
@@ -192,3 +198,59 @@ def _link_target(path: Path) -> Path:
 
 def _begin_partial(path: Path) -> tuple[int, str]:
     return tempfile.mkstemp(prefix=f".{path.name}.partial-", dir=path.parent)
+
+
+# --- files to which lines are appended --------------------------------------------------------------------------------
+
+
+def create_private(path: Path) -> int:
+    """Create a file that can be appended to and read back; return its descriptor.
+
+    Raises:
+        FileExistsError: the file exists already.
+        OSError: it cannot be created.
+    """
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, PRIVATE)
+
+
+def is_there(descriptor: int, path: Path) -> bool:
+    """Return whether an open file still has its name: lines appended to a removed file are lost."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False
+
+
+def append_line(descriptor: int, line: bytes) -> None:
+    """Append a line to a file that can be read back; an incomplete last line is ended first.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    size = os.fstat(descriptor).st_size
+    torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    write_whole(descriptor, (b"\n" if torn else b"") + line)
+
+
+def write_whole(descriptor: int, content: bytes) -> None:
+    """Write all of `content`, also where the system writes only a part of it per call.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    while content:
+        content = content[os.write(descriptor, content) :]
+
+
+def sync_in_background(descriptor: int) -> None:
+    """Flush a file to the disk in a thread, so that the UI does not wait for it."""
+    threading.Thread(target=_sync, args=(os.dup(descriptor),), name="fsync").start()
+
+
+def _sync(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass  # a pipe, or a disk that is gone: writing the next line reports it
+    finally:
+        os.close(descriptor)

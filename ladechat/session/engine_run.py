@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 
 from ladechat.protocol import Command, Event, Failed, Header, Loading, Settings
 from ladechat.session.source import EngineSource, NewEngine, and_last_line
@@ -107,6 +108,15 @@ class EngineRun:
         self.ended(None if has_said_why else why)
 
 
+@dataclass(frozen=True)
+class WayBack:
+    """The model and decoder to return to if the chosen model cannot be loaded."""
+
+    model: str
+    new_engine: NewEngine
+    decoder: str
+
+
 class ModelTrial(EngineRun):
     """An engine that looks for the files of its model while another one answers, so that a wrong name changes nothing.
 
@@ -141,18 +151,13 @@ class ModelTrial(EngineRun):
 
     def _look_at(self, event: Event) -> None:
         self.events.append(event)
+        looking = isinstance(event, Loading) and event.stage == 1 and event.total_bytes is None
         if isinstance(event, Failed) and event.fatal:
             self._refused(self, event)
-        elif not _is_looking(event):
+        elif not looking and not isinstance(event, Header):
             self._found(self)
 
     def _refuse_after_end(self, why: str | None) -> None:
         if why is not None:
             hint = "/model takes another one, or this one once more."
             self._refused(self, Failed(code="internal", message=why, hint=hint, fatal=True))
-
-
-def _is_looking(event: Event) -> bool:
-    """Return whether an engine sends this event before it knows whether its model exists."""
-    first_stage = isinstance(event, Loading) and event.stage == 1 and event.total_bytes is None
-    return first_stage or isinstance(event, Header)

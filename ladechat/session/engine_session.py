@@ -1,12 +1,10 @@
 """A session with an engine: its state, its conversation, and its events on their way to the screen.
 
-It knows no screen: `Listener` is what it needs of one. When an engine has ended, another takes its place in the same
+It knows no screen: a screen sets what it calls. When an engine has ended, another takes its place in the same
 session, with the settings requested last. `ladechat.session.engine_run` runs a single engine.
 """
 
-from collections.abc import Sequence
 from functools import partial
-from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -32,7 +30,8 @@ from ladechat.protocol import (
 )
 from ladechat.session.conversations.conversation import CannotContinue, Conversation, Waiting
 from ladechat.session.conversations.saved import SavedConversation
-from ladechat.session.engines import BROKEN_OFF, SessionEngines, WayBack
+from ladechat.session.engine_run import WayBack
+from ladechat.session.engines import BROKEN_OFF, SessionEngines
 from ladechat.session.measuring import Measuring, RaceTurns
 from ladechat.session.recordings.recorder import Recorder
 from ladechat.session.source import LOADED, LOADING, NewEngine, State
@@ -49,24 +48,8 @@ NOT_CONTINUED = Failed(
 )
 
 
-class Listener(Protocol):
-    """The methods that a session calls on the screen that shows it."""
-
-    def show(self, events: Sequence[Event]) -> None:
-        """Draw events, in their order."""
-        ...
-
-    def give_back(self, question: str, *, replacing: bool) -> None:
-        """Offer the user a question that got no answer: as a new one, or in place of the last one."""
-        ...
-
-
 class EngineSession(SessionEngines):
-    """Sends questions, stops and continues answers. Its state follows from the events that were shown.
-
-    Attributes:
-        listener: the screen.
-    """
+    """Sends questions, stops and continues answers. Its state follows from the events that were shown."""
 
     def __init__(
         self,
@@ -77,10 +60,8 @@ class EngineSession(SessionEngines):
         way_back: WayBack | None = None,
     ) -> None:
         super().__init__(new_engine, settings, conversation, recorder, way_back)
-        self.listener: Listener | None = None
         self._queue: list[Waiting] = []
         self._held: Generate | None = None
-        self._unseen: list[Event] = []
         self._settings_will_shrink = False
         self._eos_ids: list[int] = []
         self._stoppable = False  # whether the current stage of loading can be stopped
@@ -218,27 +199,7 @@ class EngineSession(SessionEngines):
 
     # --- events -------------------------------------------------------------------------------------------------------
 
-    def frame(self) -> None:
-        """Show the events that have arrived since the last frame, all at once."""
-        events, self._unseen = self._unseen, []
-        if events and self.listener is not None:
-            self.listener.show(events)
-        for event in events:
-            self._react(event)
-
-    def _take(self, event: Event) -> None:
-        self.recorder.record(event)
-        self._unseen.append(event)
-        self.changed()
-
-    def _add(self, event: Event) -> None:
-        self.recorder.record_own(event)
-        self._unseen.append(event)
-        self.frame()
-        self.changed()
-
     def _react(self, event: Event) -> None:
-        """Update the session after an event, apart from the screen."""
         match event:
             case Header():
                 self._move(State.LOADING, State.STARTING)
@@ -253,14 +214,14 @@ class EngineSession(SessionEngines):
                 if not self.asking:
                     self._ask_next()
             case TurnStarted():
-                self._move(State.ANSWERING, State.READY)
+                self._follow_turn(event)
                 self.conversation.started(event)
             case Step():
                 self._step_due = False
                 self.conversation.stepped(event)
             case TurnFinished():
                 self._step_due = False
-                self._move(State.READY, State.ANSWERING, State.STOPPING)
+                self._follow_turn(event)
                 self.conversation.answered(event, self.requested.decoder)
                 self._give_up()
                 self._ask_next()
@@ -292,8 +253,8 @@ class EngineSession(SessionEngines):
             return
         if keep_order and self._queue:
             self._queue.insert(0, Waiting(question, replaced is not None))
-        elif self.listener is not None:
-            self.listener.give_back(question, replacing=replaced is not None)
+        else:
+            self.give_back(question, replaced is not None)
 
     def _ask_next(self) -> None:
         if self._queue:

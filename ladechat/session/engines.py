@@ -4,8 +4,7 @@ A race borrows it between two answers.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import asdict, replace
 
@@ -23,7 +22,7 @@ from ladechat.protocol import (
 )
 from ladechat.session.change import ViewerPace, settings_for
 from ladechat.session.conversations.conversation import Conversation
-from ladechat.session.engine_run import EngineRun, ModelTrial
+from ladechat.session.engine_run import EngineRun, ModelTrial, WayBack
 from ladechat.session.measuring import REPLACED, RaceTurns
 from ladechat.session.recordings.recorder import Recorder
 from ladechat.session.source import LOADED, SILENCE_SECONDS, NewEngine, State
@@ -37,17 +36,8 @@ BROKEN_OFF = Failed(
 RESTART_HINT = "The conversation is still here; F5 starts the engine again."
 
 
-@dataclass(frozen=True)
-class WayBack:
-    """The model and decoder to return to if the chosen model cannot be loaded."""
-
-    model: str
-    new_engine: NewEngine
-    decoder: str
-
-
 class SessionEngines(ABC):
-    """One engine after another. The subclass shows their events, and acts on them.
+    """One engine after another; their events are recorded and shown, and the subclass acts on them.
 
     Args:
         new_engine: creates the first engine, and each later one.
@@ -60,6 +50,8 @@ class SessionEngines(ABC):
         state: see `State`.
         requested: the settings that the user has requested; the next engine starts with them.
         pace: the requested pace.
+        show: called with events to draw, in their order.
+        give_back: called with a question that got no answer, and whether it was to replace the last one, to offer it.
         changed: called when there are events to show, or when other state of the session may have changed.
         model_taken: called when another model answers from now on, with its name and that of the decoder that had to
             be replaced for it, "" if none was.
@@ -79,6 +71,8 @@ class SessionEngines(ABC):
         self.pace = ViewerPace()
         self.conversation = conversation
         self.recorder = recorder or Recorder()
+        self.show: Callable[[Sequence[Event]], None] = lambda _: None
+        self.give_back: Callable[[str, bool], None] = lambda *_: None
         self.changed: Callable[[], None] = lambda: None
         self.model_taken: Callable[[str, str], None] = lambda *_: None
         self.model_refused: Callable[[str, Failed], None] = lambda *_: None
@@ -89,6 +83,7 @@ class SessionEngines(ABC):
         self._lens = False
         self._ready: Ready | None = None
         self._race: RaceTurns | None = None
+        self._unseen: list[Event] = []
         self._step_due = False  # in a paused answer, in which the engine sends nothing else
 
     @property
@@ -110,31 +105,45 @@ class SessionEngines(ABC):
     # --- events -------------------------------------------------------------------------------------------------------
 
     @abstractmethod
+    def _react(self, event: Event) -> None:
+        """Update the session after an event, apart from the screen."""
+
     def frame(self) -> None:
         """Show the events that have arrived since the last frame, all at once."""
+        events, self._unseen = self._unseen, []
+        if events:
+            self.show(events)
+        for event in events:
+            self._react(event)
 
-    @abstractmethod
-    def _take(self, event: Event) -> None:
-        """Record an event of the engine; the next frame shows it."""
-
-    @abstractmethod
     def _add(self, event: Event) -> None:
         """Add an event of the session itself to the stream, and show it at once."""
+        self.recorder.record_own(event)
+        self._unseen.append(event)
+        self.frame()
+        self.changed()
 
     def _came(self, event: Event) -> None:
         if isinstance(event, Ready):
             self._ready = event
         if self._race is None or not self._race.take(event):
-            self._take(event)
-            return
-        self.recorder.leave_out()  # a turn of a race is neither shown nor recorded
+            self.recorder.record(event)
+            self._unseen.append(event)
+            self.changed()
+        else:  # a turn of a race is neither shown nor recorded
+            self.recorder.leave_out()
+            self._follow_turn(event)
+
+    def _follow_turn(self, event: Event) -> None:
+        """Change the state at the start and the end of a turn."""
         if isinstance(event, TurnStarted):
             self._move(State.ANSWERING, State.READY)
         elif isinstance(event, TurnFinished):
             self._move(State.READY, State.ANSWERING, State.STOPPING)
 
     def _ended(self, why: str | None) -> None:
-        self._end_race()
+        if self._race is not None:
+            self._race.break_off()
         self.frame()
         self.changed()
         if why is not None:
@@ -162,7 +171,8 @@ class SessionEngines(ABC):
 
     def _leave_engine(self) -> EngineRun:
         """Take no more events from the present engine, and return it; it still has to be closed."""
-        self._end_race(REPLACED)
+        if self._race is not None:
+            self._race.break_off(REPLACED)
         self.frame()  # the screen shows all that is in the recording
         if self.asking:
             self._add(BROKEN_OFF)
@@ -237,11 +247,6 @@ class SessionEngines(ABC):
             self._race.deferred.append(command)
         else:
             self._run.send(command)
-
-    def _end_race(self, why: Failed | None = None) -> None:
-        """End a race because its engine ends, and drop the deferred commands."""
-        if self._race is not None:
-            self._race.break_off(why)
 
     # --- another model ------------------------------------------------------------------------------------------------
 

@@ -3,17 +3,15 @@
 import asyncio
 import codecs
 import contextlib
-import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from io import TextIOWrapper
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from platformdirs import user_log_path
 
+from ladechat.files import PRIVATE, write_whole
 from ladechat.protocol import (
     MAX_LINE_BYTES,
     WHERE,
@@ -24,7 +22,6 @@ from ladechat.protocol import (
     Shutdown,
     encode,
 )
-from ladechat.session.appending import is_there
 from ladechat.session.source import Order
 
 SECONDS_TO_LEAVE = 3.0
@@ -58,7 +55,6 @@ class LiveEngine:
         self._ending: asyncio.Task[None] | None = None
         self._spoke = False
         self._end_of_log = ""
-        self._handler: logging.Handler = logging.NullHandler()
         self.left_out = 0
 
     @property
@@ -161,49 +157,33 @@ class LiveEngine:
         self._process._transport.close()  # type: ignore[attr-defined]  # nothing public closes its pipes
 
     async def _drain(self) -> None:
-        """Copy the engine's standard error to a rotating file, if that can be written.
-
-        It is read in any case: a full pipe would block the engine.
-        """
+        """Copy the engine's standard error to its log. It is read in any case: a full pipe would block the engine."""
         assert self._process is not None and self._process.stderr is not None
         with contextlib.suppress(OSError):
             self._logs.mkdir(mode=0o700, parents=True, exist_ok=True)
             _tidy(self._logs)
-            handler = _Log(self.log, maxBytes=BYTES_OF_A_LOG, backupCount=2)
-            handler.terminator = ""
-            self._handler = handler
+        self._write_log("")
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        with contextlib.closing(self._handler):
-            while part := await self._process.stderr.read(1 << 16):
-                text = decoder.decode(part)
-                self._end_of_log = (self._end_of_log + text)[-2 * MOST_OF_A_LINE :]
-                self._write_log(text)
+        while part := await self._process.stderr.read(1 << 16):
+            text = decoder.decode(part)
+            self._end_of_log = (self._end_of_log + text)[-2 * MOST_OF_A_LINE :]
+            self._write_log(text)
 
     def _write_log(self, text: str) -> None:
-        self._handler.emit(logging.LogRecord("engine", logging.INFO, "", 0, text, None, None))
-
-
-class _Log(RotatingFileHandler):
-    """A log that only its owner can read. It reports no errors of its own: they would be printed over the screen."""
-
-    def _open(self) -> TextIOWrapper:
-        return open(self.baseFilename, "a", encoding="utf-8", opener=_readable_by_its_user_alone)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write a record. If the log was removed, as by another ladechat that removes old logs, it is created again."""
-        log = self.stream
-        if log is not None and not is_there(log.fileno(), Path(self.baseFilename)):
-            with contextlib.suppress(OSError):
-                self.stream = self._open()
-                log.close()
-        super().emit(record)
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - as logging calls it
-        """Drop the record."""
-
-
-def _readable_by_its_user_alone(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+        """Append to the log, which only its owner can read, if that can be written. A log that was removed, as by
+        another ladechat that removes old logs, is created again; of a long one the two parts before are kept.
+        """
+        line, first = text.encode(), self.log.with_name(f"{self.log.name}.1")
+        with contextlib.suppress(OSError):
+            if self.log.exists() and self.log.stat().st_size + len(line) > BYTES_OF_A_LOG:
+                if first.exists():
+                    first.replace(first.with_suffix(".2"))
+                self.log.replace(first)
+            descriptor = os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE)
+            try:
+                write_whole(descriptor, line)
+            finally:
+                os.close(descriptor)
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | ProtocolError]:

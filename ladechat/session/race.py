@@ -142,7 +142,8 @@ class Track:
 
     def step_back(self) -> None:
         """Move to the end of the step before the last one, or to the start."""
-        self.seek(max((time for time in self._moments() if time < self._latest()), default=0.0))
+        latest = max((time for time in self._moments() if time <= self.at), default=0.0)
+        self.seek(max((time for time in self._moments() if time < latest), default=0.0))
 
     def restart(self) -> None:
         """Move to the start and play."""
@@ -164,10 +165,6 @@ class Track:
 
     def _moments(self) -> set[float]:
         return {time for times in self._times[self.clock] for time in times}
-
-    def _latest(self) -> float:
-        """Return the time at which the last step shown was done."""
-        return max((time for time in self._moments() if time <= self.at), default=0.0)
 
     def _end(self, clock: Clock) -> float:
         return max((time for times in self._times[clock] for time in times), default=0.0)

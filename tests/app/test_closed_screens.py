@@ -50,7 +50,9 @@ def side_by_side(recording: Recording) -> Screen[Any]:
 
 
 def lessons(recording: Recording) -> Screen[Any]:
-    session = EngineSession(lambda _: FakeEngine(), Settings(), SingleQuestions(MOST_NEW_TOKENS, "demo"))
+    session = EngineSession(
+        lambda _: FakeEngine(), Settings(), SingleQuestions(max_new_tokens=MOST_NEW_TOKENS, model="demo")
+    )
     return LearnScreen(session, Progress())
 
 

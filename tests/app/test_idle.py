@@ -136,7 +136,9 @@ async def test_a_race_goes_on_from_where_it_was_paused(recording: Recording) -> 
 
 
 async def test_lessons_rest_while_the_reader_reads() -> None:
-    session = EngineSession(lambda _: FakeEngine(), Settings(), SingleQuestions(MOST_NEW_TOKENS, "demo"))
+    session = EngineSession(
+        lambda _: FakeEngine(), Settings(), SingleQuestions(max_new_tokens=MOST_NEW_TOKENS, model="demo")
+    )
     screen = LearnScreen(session, Progress())
     app = LadechatApp(screen, session)
     async with app.run_test() as pilot:

@@ -35,7 +35,9 @@ SHORT = "The pool keeps what the window has written."
 
 def session_of(*engines: FakeEngine) -> EngineSession:
     left = list(engines)
-    return EngineSession(lambda _: left.pop(0), Settings(), SingleQuestions(MOST_NEW_TOKENS, "demo"))
+    return EngineSession(
+        lambda _: left.pop(0), Settings(), SingleQuestions(max_new_tokens=MOST_NEW_TOKENS, model="demo")
+    )
 
 
 class Room:

@@ -12,8 +12,9 @@ from textual.widgets import Input
 from ladechat.app import LadechatApp
 from ladechat.protocol import Asked, Closed, Step, encode
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.recordings import replay
-from ladechat.session.recordings.replay import Lines, Recording
+from ladechat.session.recordings import reading
+from ladechat.session.recordings.reading import Lines
+from ladechat.session.recordings.replay import Recording
 from ladechat.widgets.bars.transport import Transport
 from tests.app.stage import notices_of
 from tests.session.streams import stream, turn, write
@@ -47,7 +48,7 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HeldBack:
     second = EVENTS.index(next(event for event in EVENTS if isinstance(event, Asked) and event.turn == 2))
     lines = [encode(event) for event in EVENTS]
     lines[second + 3] = b"{\n"
-    monkeypatch.setattr(replay, "PART_BYTES", sum(map(len, lines[: second + 1])))
+    monkeypatch.setattr(reading, "PART_BYTES", sum(map(len, lines[: second + 1])))
     return HeldBack(write(tmp_path / "talk.jsonl", *lines))
 
 

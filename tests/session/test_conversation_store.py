@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
+from ladechat import files
 from ladechat.protocol import Exchange, encode
-from ladechat.session import appending
 from ladechat.session.conversations import saved as conversation_file
 from ladechat.session.conversations import store as conversation_store
 from ladechat.session.conversations.conversation import Conversation
@@ -450,7 +450,7 @@ def test_a_disk_that_fills_in_the_middle_of_a_line_costs_nothing_once_there_is_r
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr(appending, "write_whole", half)
+        full.setattr(files, "write_whole", half)
         store.add(exchange("Two?"))
     assert questions(store) == [["One?"]]
     store.add(exchange("Three?"))

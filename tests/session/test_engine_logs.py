@@ -1,9 +1,7 @@
 """The log of an engine: what it writes on standard error, kept for its user alone."""
 
 import errno
-import logging
 import os
-from logging.handlers import RotatingFileHandler
 
 import pytest
 
@@ -67,10 +65,10 @@ async def test_the_last_words_of_an_engine_are_found_though_its_log_was_removed(
 async def test_a_disk_that_is_full_costs_the_log_and_nothing_else(
     engine_that: Start, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    def full(handler: logging.Handler, record: logging.LogRecord) -> bool:
+    def full(descriptor: int, content: bytes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(RotatingFileHandler, "shouldRollover", full)
+    monkeypatch.setattr(live, "write_whole", full)
     engine = engine_that("print('careful! ' * 20_000, file=sys.stderr, flush=True); loading(b'a')")
     await engine.start()
     assert doings(await all_events(engine)) == ["a"]

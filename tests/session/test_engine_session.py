@@ -12,8 +12,8 @@ from ladechat.protocol import Configure, Event, Failed, Loading, Settings, Step,
 from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.conversations.saved import Answered, SavedConversation
 from ladechat.session.conversations.store import ConversationStore
+from ladechat.session.engine_run import WayBack
 from ladechat.session.engine_session import EngineSession
-from ladechat.session.engines import WayBack
 from ladechat.session.source import State
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange
@@ -31,7 +31,7 @@ class Screen:
     def show(self, events: Sequence[Event]) -> None:
         self.events += events
 
-    def give_back(self, question: str, *, replacing: bool) -> None:
+    def give_back(self, question: str, replacing: bool) -> None:
         self.given_back.append(question)
         self.replacing = replacing
 
@@ -52,7 +52,7 @@ class Room:
         instead = WayBack("demo", self._new_engine, way_back) if way_back else None
         conversation = Conversation(system, model="owner/torn" if way_back else "", store=store)
         self.session = EngineSession(self._new_engine, Settings(), conversation, way_back=instead)
-        self.session.listener = self.screen
+        self.session.show, self.session.give_back = self.screen.show, self.screen.give_back
         self.session.start()
 
     def _new_engine(self, settings: Settings) -> FakeEngine:

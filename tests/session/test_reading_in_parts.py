@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.protocol import Asked, Closed, Header, Step, encode
-from ladechat.session.recordings import replay
+from ladechat.session.recordings import reading
 from ladechat.session.recordings.replay import NotRead, Player, Recording
 from tests.session.streams import HEADER, stream, turn, write
 
@@ -47,7 +47,7 @@ def test_wherever_parts_end_the_whole_is_the_same(
     path = files(tmp_path_factory.mktemp("parts"), lines, cut)
     whole = Recording.read(path, idle_limit)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replay, "PART_BYTES", size)
+        patch.setattr(reading, "PART_BYTES", size)
         parts = Recording(path, idle_limit)
         assert isinstance(parts.events[0], Header)
         shares = [parts.share]
@@ -64,7 +64,7 @@ def test_wherever_parts_end_the_whole_is_the_same(
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recording:
     """A recording of which the first question is read, and a step of its answer."""
     steps = next(place for place, event in enumerate(stream(ASKED[0], *turn(1))) if isinstance(event, Step))
-    monkeypatch.setattr(replay, "PART_BYTES", sum(map(len, LINES[: steps + 1])))
+    monkeypatch.setattr(reading, "PART_BYTES", sum(map(len, LINES[: steps + 1])))
     recording = Recording(write(tmp_path / "talk.jsonl", *LINES))
     assert recording.steps_before[-1] == 1 and not recording.complete
     return recording

@@ -21,7 +21,9 @@ def lesson_session() -> EngineSession:
     def new_engine(settings: Settings) -> LiveEngine:
         return LiveEngine(replace(EngineOptions(model=BUNDLED), settings=settings).command())
 
-    return EngineSession(new_engine, Settings(decoder="autoregressive"), SingleQuestions(MOST_NEW_TOKENS, BUNDLED))
+    return EngineSession(
+        new_engine, Settings(decoder="autoregressive"), SingleQuestions(max_new_tokens=MOST_NEW_TOKENS, model=BUNDLED)
+    )
 
 
 class LearnFromChat(SessionScreen):

@@ -108,7 +108,7 @@ class ChatScreen(
         yield TooSmall()
 
     def on_mount(self) -> None:
-        self._session.listener = self
+        self._session.show, self._session.give_back = self.show, self.give_back
         self._session.model_taken, self._session.model_refused = self.model_taken, self.model_refused
         self._session.recorder.failed = self.recording_failed
         self._session.changed = self._frames.due
@@ -164,7 +164,7 @@ class ChatScreen(
                 elif isinstance(event, ENDS_EDITING):
                     self._leave_editing()
 
-    def give_back(self, question: str, *, replacing: bool) -> None:
+    def give_back(self, question: str, replacing: bool) -> None:
         """Offer a question that got no answer in the prompt, to be sent again."""
         if self.is_running:
             self._offer(question, replacing=replacing)

@@ -95,7 +95,7 @@ class LearnScreen(StyledOnce[None]):
         yield TooSmall()
 
     def on_mount(self) -> None:
-        self._session.listener = self
+        self._session.show = self.show
         self._session.changed = self._frames.due
         self._presenter.begin(self._session.requested)
         self.watch(self.app, "palette", self._show_palette)
@@ -201,9 +201,6 @@ class LearnScreen(StyledOnce[None]):
             self._engine_events[type(event)] = event
             return True
         return self.lesson.take(event)
-
-    def give_back(self, question: str, *, replacing: bool) -> None:
-        """Do nothing: the scene has its question, so nothing is lost."""
 
     def action_restart_engine(self) -> None:
         """Start another engine, and repeat the scene up to the reader's card."""

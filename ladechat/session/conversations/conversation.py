@@ -32,7 +32,7 @@ class Conversation:
     Args:
         system: the system prompt of new conversations; the first message of each.
         max_new_tokens: the longest answer, in tokens; None: the engine's default.
-        model: the name of the model that answers.
+        model: the name of the model that answers, as it was requested.
         store: saves the answers; None: nothing is saved.
 
     Attributes:
@@ -42,6 +42,8 @@ class Conversation:
         continuing: whether the last answer is being continued.
         max_new_tokens: the longest answer from the next question on, in tokens; None: the engine's default.
         usual_system: the system prompt of a new conversation; "" if there is none.
+        system: the system prompt; "" if there is none.
+        turn: the number of the latest turn, from 1; 0 before the first.
     """
 
     def __init__(
@@ -56,45 +58,30 @@ class Conversation:
         self.unanswered: str | None = None
         self.continuing = False
         self.usual_system = system or ""
-        self._system = ""
+        self.system = ""
         self._asked_with = ""  # the system prompt of the pending question
         self._exchanges: list[Exchange] = []
         self.max_new_tokens = max_new_tokens
-        self._model = model
+        self.model = model
         self._store = store
-        self._turn = 0
+        self.turn = 0
         self._latest: tuple[int, int, int | None] | None = None  # turn, steps and seed of the last answer, if known
         self._seed: int | None = None  # of the current answer
         self._steps: list[Step] = []  # of the current answer
         self._begin_as_usual()
 
     @property
-    def model(self) -> str:
-        """The model that answers, by the name that was requested."""
-        return self._model
-
-    @property
-    def system(self) -> str:
-        """The system prompt; "" if there is none."""
-        return self._system
-
-    @property
     def messages(self) -> list[Message]:
         """All messages, as they are sent: this model's answers with token ids, which other models cannot use."""
-        return self._said(self._system)
+        return self._said(self.system)
 
     def _said(self, system: str) -> list[Message]:
         said = [Message(role="system", content=system)] if system else []
         for exchange in self._exchanges:
-            token_ids = exchange.token_ids if exchange.model == self._model else None
+            token_ids = exchange.token_ids if exchange.model == self.model else None
             said.append(Message(role="user", content=exchange.question))
             said.append(Message(role="assistant", content=exchange.answer, token_ids=token_ids))
         return said
-
-    @property
-    def turn(self) -> int:
-        """The number of the latest turn, from 1; 0 before the first."""
-        return self._turn
 
     @property
     def begun(self) -> bool:
@@ -113,12 +100,12 @@ class Conversation:
             text: the question.
             replacing: whether it replaces the last exchange, which is restored if no answer comes.
         """
-        self._turn += 1
+        self.turn += 1
         self.unanswered = None
         if replacing and self._exchanges:
             self.replaces, self._latest = self._exchanges.pop(), None
-        self.pending, self._asked_with = Message(role="user", content=text), self._system
-        return Generate(turn=self._turn, messages=[*self.messages, self.pending], max_new_tokens=self.max_new_tokens)
+        self.pending, self._asked_with = Message(role="user", content=text), self.system
+        return Generate(turn=self.turn, messages=[*self.messages, self.pending], max_new_tokens=self.max_new_tokens)
 
     def go_on(self, eos_ids: Collection[int]) -> Generate:
         """Return the command that continues the last answer after its last token, in the same turn if that is known,
@@ -141,11 +128,11 @@ class Conversation:
             raise CannotContinue(COMPLETE)
         self.continuing = True
         if self._latest is None:
-            self._turn += 1
-            self._latest = self._turn, 0, None
+            self.turn += 1
+            self._latest = self.turn, 0, None
         turn, steps, seed = self._latest
         system = self._exchanges[-1].system
-        said = self._said(self._system if system is None else system)
+        said = self._said(self.system if system is None else system)
         return Generate(turn=turn, messages=said, max_new_tokens=self.max_new_tokens, seed=seed, first_step=steps)
 
     def started(self, event: TurnStarted) -> None:
@@ -188,12 +175,12 @@ class Conversation:
         if self.continuing and self._latest is not None and turn == self._latest[0]:
             self._latest = turn, self._latest[1] + steps, self._seed
             self._add_to_last(text, token_ids, decoder)
-        elif self.pending is not None and turn == self._turn:
+        elif self.pending is not None and turn == self.turn:
             exchange = Exchange(
                 question=self.pending.content,
                 answer=text,
                 token_ids=token_ids,
-                model=self._model,
+                model=self.model,
                 decoder=decoder,
                 system=self._asked_with,
             )
@@ -230,14 +217,14 @@ class Conversation:
 
     def instruct(self, system: str) -> None:
         """Set the system prompt from the next question on; "" removes it."""
-        self._system = system
+        self.system = system
         if self._store is not None:
             self._store.instruct(system)
 
     def use_model(self, model: str) -> None:
         """Set the model that answers."""
-        if model != self._model:
-            self._model, self._latest = model, None
+        if model != self.model:
+            self.model, self._latest = model, None
 
     def restart(self) -> None:
         """Start a new conversation, with the usual system prompt, whatever the previous one had."""
@@ -252,9 +239,9 @@ class Conversation:
             self._store.begin_new()
 
     def _begin_as_usual(self) -> None:
-        self._system = self.usual_system
-        if self._system and self._store is not None:
-            self._store.instruct(self._system)
+        self.system = self.usual_system
+        if self.system and self._store is not None:
+            self._store.instruct(self.system)
 
     def open(self, saved: SavedConversation) -> list[Exchange]:
         """Continue a saved conversation in place of this one, with its own system prompt, or none.
@@ -265,21 +252,15 @@ class Conversation:
         self._leave()
         if self._store is not None:
             saved = self._store.open(saved)
-        self._system = saved.system or ""
+        self.system = saved.system or ""
         self._exchanges += saved.exchanges
         return saved.exchanges
 
 
 class SingleQuestions(Conversation):
-    """A conversation that forgets each question with its answer.
-
-    Args:
-        max_new_tokens: the longest answer, in tokens.
-        model: the name of the model that answers.
+    """A conversation that forgets each question with its answer, for decoders without learnt n-grams: each answer is
+    reproducible, whatever was asked before.
     """
-
-    def __init__(self, max_new_tokens: int, model: str) -> None:
-        super().__init__(max_new_tokens=max_new_tokens, model=model)
 
     def ask(self, text: str, *, replacing: bool = False) -> Generate:
         """Return the command that asks for an answer to `text` as if nothing had been asked before."""

@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 from platformdirs import user_data_path
 
-from ladechat.files import read_saved, replace_file
-from ladechat.session.appending import PRIVATE, append_line
+from ladechat.files import PRIVATE, append_line, read_saved, replace_file
 
 MOST_QUESTIONS = 1000
 MOST_CHARACTERS = 20_000

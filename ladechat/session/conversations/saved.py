@@ -28,7 +28,6 @@ BETWEEN = "\0"
 """Separates two messages in the searched text: nobody types it, so no phrase is found across two messages."""
 CHARACTERS_AROUND = 24
 """The length of an excerpt before and after the match, in characters."""
-NOWHERE = -1
 _SPACES = str.maketrans("\n\r\t", "   ")
 
 
@@ -204,25 +203,18 @@ class MatchPlace(NamedTuple):
     excerpt: str
 
 
-class _Candidate(NamedTuple):
-    """A conversation that may match, and the phrase's index in its text; `NOWHERE` if only its words match."""
-
-    conversation: SavedConversation
-    phrase_at: int
-
-
 class ConversationSearch:
     """Finds conversations with a phrase, and after them those with all its words, ignoring case.
 
     For "pool of n-grams", conversations with the phrase come first, then those with "n-grams" and "pool" anywhere. More
-    typed letters can only narrow the matches, so only these are searched again, each from its last match on.
+    typed letters can only narrow the matches, so only these are searched again.
 
     Args:
         conversations: all conversations, in display order.
     """
 
     def __init__(self, conversations: Iterable[SavedConversation]) -> None:
-        self._all = [_Candidate(conversation, 0) for conversation in conversations]
+        self._all = list(conversations)
         self._typed, self._left = "", self._all
 
     def find(self, typed: str) -> list[SavedConversation]:
@@ -231,32 +223,23 @@ class ConversationSearch:
         if not phrase.startswith(self._typed):
             self._left = self._all
         words = phrase.split()
-        self._left = [
-            _Candidate(one.conversation, _phrase_at(one, phrase))
-            for one in self._left
-            if all(word in one.conversation.folded for word in words)
-        ]
+        self._left = [one for one in self._left if all(word in one.folded for word in words)]
         self._typed = phrase
-        return [one.conversation for one in sorted(self._left, key=lambda one: one.phrase_at == NOWHERE)]
+        return sorted(self._left, key=lambda one: phrase not in one.folded)
 
     @staticmethod
     def place(conversation: SavedConversation, typed: str) -> MatchPlace | None:
         """Return the first place of the phrase, or else of its first word that is not in the title, if any."""
         phrase, title = _folded(typed), conversation.folded[: conversation.folded.index(BETWEEN)]
         for wanted in (phrase, *phrase.split()):
-            at = conversation.folded.find(wanted, len(title)) if wanted and wanted not in title else NOWHERE
-            if at != NOWHERE:
+            at = conversation.folded.find(wanted, len(title)) if wanted and wanted not in title else -1
+            if at >= 0:
                 return _place(conversation, at, len(wanted))
         return None
 
 
 def _folded(typed: str) -> str:
     return " ".join(typed.split()).casefold()
-
-
-def _phrase_at(one: _Candidate, phrase: str) -> int:
-    """Return the index of a phrase that starts with the previous phrase; `NOWHERE` if it does not occur."""
-    return one.phrase_at if one.phrase_at == NOWHERE else one.conversation.folded.find(phrase, one.phrase_at)
 
 
 def _place(conversation: SavedConversation, at: int, length: int) -> MatchPlace:

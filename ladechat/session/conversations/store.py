@@ -15,9 +15,17 @@ from pathlib import Path
 
 from platformdirs import user_data_path
 
-from ladechat.files import NO_FILE, cannot_be_read, matching, why_unread
+from ladechat.files import (
+    NO_FILE,
+    append_line,
+    cannot_be_read,
+    create_private,
+    is_there,
+    matching,
+    sync_in_background,
+    why_unread,
+)
 from ladechat.protocol import Exchange, encode
-from ladechat.session.appending import append_line, create, is_there, sync_in_background
 from ladechat.session.conversations.saved import (
     SUFFIX,
     Answered,
@@ -175,7 +183,8 @@ class ConversationStore:
         """Write what is missing, and remove the files of deleted conversations."""
         self.save()
         while self.deleted:
-            self._discard(self.deleted.pop())
+            with contextlib.suppress(OSError):
+                self.deleted.pop().path.with_suffix(DELETED).unlink()
 
     def _write(self) -> None:
         """Append the lines that are not in the file yet. The first failure is reported, and lines stay for later."""
@@ -204,7 +213,7 @@ class ConversationStore:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder.chmod(0o700)
         path = self.folder / f"{datetime.now():%Y-%m-%d-%H%M%S}-{secrets.token_hex(4)}{SUFFIX}"
-        self._descriptor = create(path)
+        self._descriptor = create_private(path)
         self.path = path
         _lock(self._descriptor)
 
@@ -269,10 +278,6 @@ class ConversationStore:
         conversation = self.deleted.pop()
         conversation.path.with_suffix(DELETED).rename(conversation.path)
         return conversation
-
-    def _discard(self, conversation: SavedConversation) -> None:
-        with contextlib.suppress(OSError):
-            conversation.path.with_suffix(DELETED).unlink()
 
     def _purge(self) -> None:
         """Remove the files of conversations that were deleted by programs that have crashed."""

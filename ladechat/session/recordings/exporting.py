@@ -7,10 +7,10 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ladechat.protocol import Event, encode
+from ladechat.protocol import MAX_LINE_BYTES, Event, encode
 from ladechat.session.recordings.recorder import SUFFIX
 from ladechat.terminal import PROGRESS_LINES
 
@@ -18,6 +18,8 @@ COMMAND = (sys.executable, "-P", "-m", "ladechat", "export")
 """`-P` keeps the working directory off `sys.path`, as for an engine."""
 SECONDS_TO_LEAVE = 3.0
 """The time that an interrupted export has to delete its unfinished file before it is killed."""
+MOST_OF_PROGRESS = 1 << 16
+"""The longest line, in characters, that is taken for a state of progress."""
 FAILURE = re.compile("(?:ladechat|Error): (.+)")
 """Matches the reason for a failure, as the program or its command line reports it."""
 
@@ -56,16 +58,18 @@ async def _run(command: Sequence[str], progress: Callable[[str], None]) -> None:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
+        limit=MAX_LINE_BYTES,
         env={**os.environ, PROGRESS_LINES: "1"},
         start_new_session=True,
     )
     assert process.stderr is not None
     why = "The export ended without a word; try another format."
     try:
-        async for line in _lines(process.stderr):
+        async for raw in process.stderr:
+            line = raw.decode(errors="replace").strip()
             if sentence := FAILURE.match(line):
                 why = sentence[1]
-            else:
+            elif len(line) <= MOST_OF_PROGRESS:
                 progress(line)
         await process.wait()
     finally:
@@ -73,18 +77,6 @@ async def _run(command: Sequence[str], progress: Callable[[str], None]) -> None:
             await _end(process)
     if process.returncode:
         raise ExportFailed(why)
-
-
-async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
-    """Yield the lines, except those longer than the reader's limit."""
-    while True:
-        try:
-            line = await stream.readline()
-        except ValueError:
-            continue
-        if not line:
-            return
-        yield line.decode(errors="replace").strip()
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

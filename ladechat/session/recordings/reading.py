@@ -1,7 +1,7 @@
 """Reads the events of a recording part by part, and holds them. Damaged lines are skipped and reported."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, overload
 
@@ -20,6 +20,9 @@ from ladechat.protocol import (
 )
 from ladechat.session.source import Order
 
+Lines = list[bytes | ProtocolError]
+PART_BYTES = 1 << 20
+"""The bytes read at a time: some 800 steps. The first part is read before the first frame."""
 MOST_NAMED = 3
 """The number of damages that are listed one by one; of more, only the count is given."""
 UNFINISHED = ProtocolError("its end is missing")
@@ -40,7 +43,7 @@ class _Head(msgspec.Struct):
 
 
 class RecordingReader:
-    """Reads the events of a recording in parts: `fetch` reads one, and may wait for a disk; `events` decodes it.
+    """Reads the events of a recording in parts: `fetch` reads one, and may wait for a disk; `decoded` decodes it.
 
     Args:
         path: the file. It is open until all is read, or until `close`.
@@ -57,13 +60,13 @@ class RecordingReader:
     def __init__(self, path: Path) -> None:
         if path.exists() and not path.is_dir() and not path.is_file():  # opening a pipe may block forever
             raise UnreadableRecording(f"{path} is a device or a pipe, not a file; write the recording into one first.")
-        self._name = path.name
+        self.path = path
         self._file = path.open("rb")
         self._size = max(os.fstat(self._file.fileno()).st_size, 1)
         self._damage: list[str] = []
         self._order = Order(restarts=True)
         self._number = self._taken = self._bytes = 0
-        self._begun = False
+        self._turn_came = False
         self._expected: int | None = None
         self.ended = False
         try:
@@ -83,14 +86,15 @@ class RecordingReader:
         self.ended = True
         self._file.close()
 
-    def fetch(self, size: int) -> list[bytes | ProtocolError]:
-        """Return the next lines, about `size` bytes in all, with an error for each that cannot be used; none at the
-        end.
+    def fetch(self) -> Lines:
+        """Return the next lines, about `PART_BYTES` in all, with an error for each that cannot be used; none at the
+        end. It may wait for a disk and changes nothing else, so that it can run in a thread.
 
         Raises:
             OSError: they cannot be read.
         """
-        lines: list[bytes | ProtocolError] = []
+        lines: Lines = []
+        size = PART_BYTES
         while size > 0 and not self.ended:
             line = next(self._lines, None)
             if line is None:
@@ -100,7 +104,7 @@ class RecordingReader:
             size -= 1 if isinstance(line, ProtocolError) else len(line)
         return lines
 
-    def events(self, lines: Iterable[bytes | ProtocolError]) -> Iterator[tuple[bytes, Event]]:
+    def decoded(self, lines: Lines) -> Iterator[tuple[bytes, Event]]:
         """Yield the events of these lines, each with its line. Unreadable and missing events are recorded as damage.
 
         Raises:
@@ -138,17 +142,17 @@ class RecordingReader:
 
     def _note_gap(self, event: Event) -> None:
         if isinstance(event, Header):
-            self._begun = False
+            self._turn_came = False
         # A recording that was started late begins with a few earlier lines: gaps count from the first turn on.
-        elif self._begun and self._expected is not None and event.seq > self._expected:
+        elif self._turn_came and self._expected is not None and event.seq > self._expected:
             missing = event.seq - self._expected
             self._damage.append(f"{missing:,} of the engine's events are missing before line {self._number}")
-        self._begun = self._begun or isinstance(event, Asked | TurnStarted)
+        self._turn_came = self._turn_came or isinstance(event, Asked | TurnStarted)
         self._expected = event.seq + 1
 
     def damage(self) -> list[str]:
         """Return the damage so far, in sentences."""
-        named = [f"In {self._name}, {what}." for what in self._damage[:MOST_NAMED]]
+        named = [f"In {self.path.name}, {what}." for what in self._damage[:MOST_NAMED]]
         more = len(self._damage) - MOST_NAMED
         return [*named, f"And {more:,} more such places."] if more > 0 else named
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from platformdirs import user_data_path
 
-from ladechat.files import matching
+from ladechat.files import create_private, is_there, matching, sync_in_background, write_whole
 from ladechat.protocol import (
     Asked,
     Closed,
@@ -27,7 +27,6 @@ from ladechat.protocol import (
     TurnFinished,
     encode,
 )
-from ladechat.session.appending import create, is_there, sync_in_background, write_whole
 
 SUFFIX = ".ladechat.jsonl"
 MOST_REMEMBERED = 4000
@@ -94,7 +93,7 @@ class Recorder:
             path.parent.mkdir(parents=True, exist_ok=True)
         except FileExistsError as error:  # there is a file where its folder should be
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path.parent)) from error
-        self._descriptor = create(path)
+        self._descriptor = create_private(path)
         self.path = path
         self._began = self._now() if self._head else 0.0
         started = datetime.now().astimezone().isoformat()
@@ -241,6 +240,6 @@ def _create_free_name(path: Path) -> tuple[int, Path]:
     name = path.name.removesuffix(ending)
     for number in count(2):
         with contextlib.suppress(FileExistsError):
-            return create(path), path
+            return create_private(path), path
         path = path.with_name(f"{name}-{number}{ending}")
     raise AssertionError("There is always another number.")

@@ -6,12 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from ladechat.protocol import Asked, Closed, Event, Header, ProtocolError, Step, TurnStarted
-from ladechat.session.recordings.reading import RecordingReader, StoredEvents
-
-Lines = list[bytes | ProtocolError]
-PART_BYTES = 1 << 20
-"""The bytes read at a time: some 800 steps. The first part is read before the first frame."""
+from ladechat.protocol import Asked, Closed, Event, Header, Step, TurnStarted
+from ladechat.session.recordings.reading import Lines, RecordingReader, StoredEvents
 
 IDLE_SECONDS = 2.0
 """Pauses are shortened to this, unless another limit is requested."""
@@ -58,7 +54,7 @@ class NotRead(Exception):
     """Raised when an answer depends on a part of the recording that has not been read yet."""
 
 
-class Recording:
+class Recording(RecordingReader):
     """A recording, as far as it has been read. Its content only grows.
 
     Args:
@@ -66,6 +62,7 @@ class Recording:
         idle_limit: the length to which pauses are shortened, in seconds; None: pauses stay as they are.
 
     Attributes:
+        path: the file.
         events: all readable events in order, without the closing line.
         times: each event's time since the first, in seconds, never decreasing.
         steps_before: for each number n of events, the number of steps among the first n.
@@ -79,21 +76,19 @@ class Recording:
     """
 
     def __init__(self, path: Path, idle_limit: float | None = None) -> None:
-        self.path = path
+        super().__init__(path)
         self.events = StoredEvents()
         self.times: list[float] = []
         self.steps_before = [0]
         self.complete = self.closed = False
-        self._reader = RecordingReader(path)
         self._clock = RecordingClock(idle_limit)
         self._asked: list[Turn] = []
         self._begun: list[Turn] = []
         self._texts: list[tuple[int, str, bool]] = []
         self._step_places: list[tuple[int, int] | None] = []
-        self.notices = list(self._reader.notices)
         try:
             self.take(self.fetch())
-            if self._reader.ended:
+            if self.ended:
                 self.take([])
         except BaseException:
             self.close()
@@ -114,18 +109,9 @@ class Recording:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
-    def fetch(self) -> Lines:
-        """Return the next lines of the file for `take`; none at its end. It may wait for a disk and changes nothing
-        else, so that it can run in a thread.
-
-        Raises:
-            OSError: they cannot be read.
-        """
-        return self._reader.fetch(PART_BYTES)
-
     def take(self, lines: Lines) -> None:
         """Add the events of fetched lines; no lines mean that all has been read."""
-        for line, event in self._reader.events(lines):
+        for line, event in self.decoded(lines):
             self.closed = isinstance(event, Closed)
             if not self.closed:
                 self._add(line, event)
@@ -138,13 +124,9 @@ class Recording:
         self._finish()
         self.notices.append(f"The rest of {self.path.name} cannot be read: {error.strerror or error}.")
 
-    def close(self) -> None:
-        """Close the file and read no more."""
-        self._reader.close()
-
     def _finish(self) -> None:
         self.complete = True
-        self.notices += self._reader.damage()
+        self.notices += self.damage()
         if not self.closed:
             self.notices.append("The session was interrupted: the recording has no closing line.")
 
@@ -186,7 +168,7 @@ class Recording:
     @property
     def share(self) -> float:
         """The fraction of the file that has been read, 0 to 1."""
-        return 1.0 if self.complete else self._reader.share
+        return 1.0 if self.complete else super().share
 
     def step_at(self, place: int) -> tuple[int, int] | None:
         """Return the turn and index of the step at a place; None if that event is not a step."""
