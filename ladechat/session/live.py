@@ -173,7 +173,7 @@ class LiveEngine:
         """Append to the log, which only its owner can read, if that can be written. A log that was removed, as by
         another ladechat that removes old logs, is created again; of a long one the two parts before are kept.
         """
-        line, first = text.encode(), self.log.with_name(f"{self.log.name}.1")
+        line, first = text.encode(errors="replace"), self.log.with_name(f"{self.log.name}.1")
         with contextlib.suppress(OSError):
             if self.log.exists() and self.log.stat().st_size + len(line) > BYTES_OF_A_LOG:
                 if first.exists():

@@ -81,11 +81,9 @@ async def _run(command: Sequence[str], progress: Callable[[str], None]) -> None:
 
 async def _end(process: asyncio.subprocess.Process) -> None:
     """End the process as Ctrl+C would, so that it deletes its unfinished file."""
-    with contextlib.suppress(ProcessLookupError):
+    with contextlib.suppress(ProcessLookupError, TimeoutError):
         process.send_signal(signal.SIGINT)
-    try:
         await asyncio.wait_for(process.wait(), SECONDS_TO_LEAVE)
-    except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    await process.wait()
