@@ -97,8 +97,8 @@ class SessionEngines(ABC):
         return self.conversation.pending is not None or self.conversation.continuing
 
     def _move(self, to: State, *before: State) -> None:
-        """Change the state if it is one of `before`; without these, unless another engine follows anyway."""
-        if self.state in before if before else self.state is not State.RESTARTING:
+        """Change the state, if it is one of `before`, or none is given."""
+        if not before or self.state in before:
             self.state = to
         self.changed()
 

@@ -1,5 +1,6 @@
 """One engine session without a screen: its states, its questions, its settings."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -198,6 +199,30 @@ async def test_leaving_in_the_middle_of_a_restart_ends_both_engines() -> None:
     room.session.restart()
     await room.session.close()
     assert old.closed and new.closed
+
+
+async def test_until_the_old_engine_has_ended_only_that_changes_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = FakeEngine(), FakeEngine()
+    room, closing, ended, close = Room(old, new), asyncio.Event(), asyncio.Event(), old.close
+
+    async def close_slowly() -> None:
+        closing.set()
+        await ended.wait()
+        await close()
+
+    monkeypatch.setattr(old, "close", close_slowly)
+    await room.reach(State.READY)
+    room.session.restart()
+    old.fail_fatally()
+    await room.until(closing.is_set)
+    room.session.ask("One?")
+    room.session.stop()
+    room.session.frame()
+    assert room.state is State.RESTARTING and room.screen.given_back == ["One?"]
+    assert not room.session.restart() and not room.session.use_model("owner/other", room._new_engine)
+    ended.set()
+    await room.reach(State.READY)
+    await room.session.close()
 
 
 async def test_settings_that_the_engine_had_to_shrink_are_those_of_the_next_engine_too() -> None:
