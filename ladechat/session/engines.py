@@ -33,7 +33,6 @@ BROKEN_OFF = Failed(
     hint="Its question is kept.",
     fatal=True,
 )
-RESTART_HINT = "The conversation is still here; F5 starts the engine again."
 
 
 class SessionEngines(ABC):
@@ -85,11 +84,6 @@ class SessionEngines(ABC):
         self._race: RaceTurns | None = None
         self._unseen: list[Event] = []
         self._step_due = False  # in a paused answer, in which the engine sends nothing else
-
-    @property
-    def model(self) -> str:
-        """The name of the model that answers."""
-        return self.conversation.model
 
     @property
     def asking(self) -> bool:
@@ -147,10 +141,10 @@ class SessionEngines(ABC):
         self.frame()
         self.changed()
         if why is not None:
-            hint = RESTART_HINT
+            hint = "The conversation is still here; F5 starts the engine again."
             if self.state is State.DOWNLOADING:
                 why = "The download was stopped; what has come is kept."
-                hint = f"{'F5' if self._way_back is None else f'/model {self.model}'} goes on with it."
+                hint = f"{'F5' if self._way_back is None else f'/model {self.conversation.model}'} goes on with it."
             self._add(Failed(code="internal", message=why, hint=hint, fatal=True))
 
     # --- start and end ------------------------------------------------------------------------------------------------
@@ -259,7 +253,7 @@ class SessionEngines(ABC):
         if self.state is State.RESTARTING:
             return False
         self._end_trial()
-        settings = settings_for(model, self.requested, self.model)
+        settings = settings_for(model, self.requested, self.conversation.model)
         self._trial = ModelTrial(model, new_engine, settings, self._take_model, self._refuse_model)
         self._trial.start()
         self.changed()
@@ -283,8 +277,11 @@ class SessionEngines(ABC):
             return
         self._trial = None
         if self.state in LOADED:
-            self._way_back = WayBack(self.model, self._new_engine, self.requested.decoder)
-        decoder, self.requested = self.requested.decoder, settings_for(trial.model, self.requested, self.model)
+            self._way_back = WayBack(self.conversation.model, self._new_engine, self.requested.decoder)
+        decoder, self.requested = (
+            self.requested.decoder,
+            settings_for(trial.model, self.requested, self.conversation.model),
+        )
         before = self._leave_engine()
         self._run, self._new_engine = trial, trial.new_engine
         self._run.came, self._run.ended = self._came, self._ended
@@ -312,7 +309,7 @@ class SessionEngines(ABC):
         way, self._way_back = self._way_back, None
         if way is None:
             return
-        refused = self.model
+        refused = self.conversation.model
         self._new_engine, self.requested = way.new_engine, replace(self.requested, decoder=way.decoder)
         self.restart()
         self._answer_with(way.model)

@@ -171,7 +171,7 @@ class LiveEngine:
 
     def _write_log(self, text: str) -> None:
         """Append to the log, which only its owner can read, if that can be written. A log that was removed, as by
-        another ladechat that removes old logs, is created again; of a long one the two parts before are kept.
+        another ladechat that removes old logs, is created again; of a long one the two parts before stay.
         """
         line, first = text.encode(errors="replace"), self.log.with_name(f"{self.log.name}.1")
         with contextlib.suppress(OSError):

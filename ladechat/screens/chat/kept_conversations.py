@@ -90,8 +90,8 @@ class KeptConversations(SessionScreen):
     def _say_which_model_answers(self) -> None:
         """Report if an opened conversation was answered by another model than the one that is loaded."""
         before, self._answered_by = self._answered_by, ""
-        if before not in ("", self._session.model, *self._failed):
-            now = f"{name_of(self._session.model)} goes on with it"
+        if before not in ("", self._session.conversation.model, *self._failed):
+            now = f"{name_of(self._session.conversation.model)} goes on with it"
             self.notify(f"{name_of(before)} answered here last; {now}. /model {before} takes that one.")
 
     def _store_failed(self, error: OSError) -> None:
