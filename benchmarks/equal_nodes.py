@@ -64,14 +64,14 @@ class Method(NamedTuple):
     make: Callable[[], Decoder]
 
 
-class FreeUpTo:
+class FreeUpTo(PassCosts):
     """Costs of passes in which so many drafts are free, and more are out of the question."""
 
     def __init__(self, drafts: int) -> None:
         self._drafts = drafts
 
     def curve(self, most: int) -> NDArray[np.float64]:
-        """See `ladechat.tuning.adaptive.Costs`."""
+        """See `PassCosts`."""
         return np.where(np.arange(most) <= self._drafts, 1.0, 1e9)
 
     def observe(self, slots: int, seconds: float) -> None:

@@ -16,7 +16,7 @@ from ladechat.decoder.layer_skipping_model import LayerSkippingModel
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.step import Limits
-from ladechat.tuning.saved import read_value, saved_file, write_value
+from ladechat.tuning.saved import read_value, write_value
 
 Clock = Callable[[], float]
 Over = Callable[[], bool]
@@ -153,11 +153,6 @@ def measured_rate(
         return tokens / (clock() - began)
 
     return rate
-
-
-def skip_file(**about: object) -> Path:
-    """Return the file for a model's skipped layers on this machine: see `ladechat.tuning.saved.saved_file`."""
-    return saved_file("skipped", **about)
 
 
 def read_skipped(file: Path, layers: int) -> frozenset[int] | None:

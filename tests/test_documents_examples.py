@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from transformers import AutoTokenizer
 
 from ladechat import catalog, registry
 from ladechat.decoder.drafters.drafter import ROOT, Node, Proposal
 from ladechat.tuning.adaptive import AdaptivePolicy
+from tests.made_up_costs import MadeUpCosts
 from tests.tiny import DEMO, demo_model
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -73,19 +73,6 @@ def test_code_for_other_programs_runs_and_writes_what_generate_writes() -> None:
             assert output.shape[1] > inputs.input_ids.shape[1]
 
 
-class CostsOnThePage:
-    """Costs of passes of 1, 2 … slots, in plain passes."""
-
-    def __init__(self, costs: list[float]) -> None:
-        self._costs = np.array(costs)
-
-    def curve(self, most: int) -> NDArray[np.float64]:
-        return self._costs[:most]
-
-    def observe(self, slots: int, seconds: float) -> None:
-        """Nothing is timed here."""
-
-
 def table_after(heading: str) -> list[list[str]]:
     """The cells of the first table below a heading of docs/speed.md, without its head."""
     below = (DOCS / "speed.md").read_text(encoding="utf-8").split(f"{heading}\n")[1]
@@ -102,7 +89,7 @@ def test_the_worked_example_of_speed_is_what_the_policy_chooses(machine: int) ->
     costs, ratios = ([float(row[column]) for row in rows] for column in (2 * machine, 2 * machine + 1))
     expected = [float(row[1]) for row in rows]
     assert [round(tokens / cost, 2) for tokens, cost in zip(expected, costs, strict=True)] == ratios
-    policy = AdaptivePolicy(CostsOnThePage(costs))
+    policy = AdaptivePolicy(MadeUpCosts(lambda slots: costs[slots - 1]))
     choice = policy.choose(0, [Proposal(tree)])
     assert len(choice.tree) == 1 + ratios.index(max(ratios))
     likeliest = np.cumsum([1.0, 0.8, 0.8 * 0.75, 0.8 * 0.75 * 0.7, 0.13])

@@ -19,11 +19,10 @@ from ladechat.layer_search import (
     measured_rate,
     read_skipped,
     search,
-    skip_file,
     write_skipped,
 )
 from ladechat.model.loading.self_check import tree_runner
-from ladechat.tuning.saved import write_value
+from ladechat.tuning.saved import saved_file, write_value
 from tests.tiny import plain, random_model, run, tokens_of
 from tests.tuning.clocked import ClockedRunner
 
@@ -189,7 +188,7 @@ def test_nothing_is_known_where_there_is_no_file(tmp_path: Path) -> None:
 
 
 def test_each_model_as_it_runs_has_a_file_of_its_own() -> None:
-    files = [skip_file(device="cpu", threads=threads) for threads in (1, 2)]
+    files = [saved_file("skipped", device="cpu", threads=threads) for threads in (1, 2)]
     assert all(one != other for one, other in pairwise(files))
 
 

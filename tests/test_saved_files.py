@@ -16,7 +16,8 @@ from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.preferences import Preferences, SettingsFile, SettingsRefused
 from ladechat.session.conversations import saved as conversation_file
 from ladechat.session.conversations.prompt_history import PromptHistory
-from ladechat.tuning.costs import read_costs, write_costs
+from ladechat.tuning.costs import read_costs
+from ladechat.tuning.saved import write_value
 
 HUGE = b"9" * 400
 DEEP = b"[" * 100_000
@@ -76,7 +77,7 @@ KINDS = {
         _add_questions,
         ["What?", "Why?"],
     ),
-    "costs": Kind(read_costs, None, write_costs, {1: 0.01, 4: 0.02}),
+    "costs": Kind(read_costs, None, lambda path, costs: write_value(path, {"seconds": costs}), {1: 0.01, 4: 0.02}),
     "skipped layers": Kind(lambda path: read_skipped(path, 8), None, write_skipped, frozenset({2, 5})),
 }
 

@@ -7,10 +7,11 @@ from ladechat.bench.options import BenchRefused, skips_layers
 from ladechat.bench.prompts import judged_prompt
 from ladechat.catalog import DECODERS
 from ladechat.decoder.layer_skipping_model import LayerSkippingModel, layers_of
-from ladechat.layer_search import budget, improved, read_skipped, skip_file
+from ladechat.layer_search import budget, improved, read_skipped
 from ladechat.model.load import LoadedModel
 from ladechat.model.pass_facts import pass_facts
 from ladechat.registry import why_unusable
+from ladechat.tuning.saved import saved_file
 
 
 def saved_layers(loaded: LoadedModel) -> frozenset[int] | None:
@@ -40,4 +41,4 @@ def search_layers(loaded: LoadedModel, seconds: float, progress: Callable[[float
 
 
 def _file(loaded: LoadedModel) -> Path:
-    return skip_file(**pass_facts(loaded))
+    return saved_file("skipped", **pass_facts(loaded))

@@ -43,7 +43,8 @@ def _tune(model: str, device: str, dtype: str, quantize: str | None) -> int:
         from ladechat.decoder.step import Limits
         from ladechat.model.pass_facts import pass_facts
         from ladechat.tuning.adaptive import AdaptivePolicy
-        from ladechat.tuning.costs import PassCosts, costs_file
+        from ladechat.tuning.costs import PassCosts
+        from ladechat.tuning.saved import saved_file
 
         if not loaded.runner.capabilities.tree_attention:
             raise BenchRefused(f"There is nothing to tune: {loaded.runner.capabilities.single_token}")
@@ -51,7 +52,7 @@ def _tune(model: str, device: str, dtype: str, quantize: str | None) -> int:
         progress.begin("timing passes")
         for _ in loaded.runner.prefill([0, 0]):
             pass
-        costs = PassCosts(loaded.runner, costs_file(**pass_facts(loaded)))
+        costs = PassCosts(loaded.runner, saved_file("costs", **pass_facts(loaded)))
         costs.measure()
         measured = costs.known()
         name = next(info.name for info in DECODERS.values() if info.by_hand is not None)

@@ -1,12 +1,11 @@
 """The time of a plain step on this machine: the reference for the estimated speedup."""
 
-import time
 from collections import deque
 from statistics import fmean
 
 from ladechat.decoder.runner import Runner
-from ladechat.decoder.verify_mask import SlotTree
-from ladechat.tuning.running_mean import RunningMean
+from ladechat.tuning.costs import timed_pass
+from ladechat.tuning.learning import RunningMean
 
 STRETCH = 256
 """Cache lengths in the same stretch of this many tokens share a measurement."""
@@ -58,10 +57,7 @@ class PlainStepCost:
         return took
 
     def _probe(self, cache_length: int) -> float:
-        started = time.perf_counter()
-        self._runner.argmax(self._runner.forward(SlotTree(0)))
-        seconds = time.perf_counter() - started
-        self._runner.commit([])
+        seconds = timed_pass(self._runner, 1)
         self.observe(cache_length, seconds)
         return seconds
 

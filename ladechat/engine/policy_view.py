@@ -7,7 +7,7 @@ import numpy as np
 
 from ladechat.protocol import Decision, ExpectedTokens, PassCost, PolicyChoice
 from ladechat.tuning.adaptive import MAX_DRAFTS, Forecast
-from ladechat.tuning.running_mean import RunningMean
+from ladechat.tuning.learning import RunningMean
 
 MEMORY = 30
 """Means cover about this many steps."""

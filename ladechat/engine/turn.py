@@ -22,14 +22,13 @@ from ladechat.engine.plain_cost import PlainStepCost
 from ladechat.engine.saving_memory import save_memory
 from ladechat.engine.step_events import step_event
 from ladechat.engine.stop_text import StopText
-from ladechat.layer_search import skip_file
 from ladechat.model.load import LoadedModel
 from ladechat.model.loading.known_ids import check_ids
 from ladechat.model.loading.memory_use import memory_use
 from ladechat.model.pass_facts import pass_facts
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 from ladechat.protocol import Settings
-from ladechat.tuning.costs import costs_file
+from ladechat.tuning.saved import saved_file
 
 DEFAULT_MAX_NEW_TOKENS = 512
 POLICY_SECONDS = 0.5
@@ -83,7 +82,7 @@ class Service:
             RefusedSettings: the settings are invalid.
         """
         facts = pass_facts(loaded)
-        costs, skipped = costs_file(**facts), skip_file(**facts)
+        costs, skipped = saved_file("costs", **facts), saved_file("skipped", **facts)
         return cls(
             loaded=loaded,
             decoders=Decoders(loaded.runner, loaded.runner.device, settings, costs, loaded.maps, skipped),

@@ -15,21 +15,12 @@ from ladechat.files import read_saved, replace_file
 
 Value = TypeVar("Value")
 
-MOST_FILES = 64
-"""The most files of a kind; those written the longest ago are deleted."""
-MOST_BYTES = 1024 * 1024
-"""The largest size of such a file."""
-
-logger = logging.getLogger(__name__)
+MOST_FILES = 64  # of a kind; those written the longest ago are deleted
+MOST_BYTES = 1024 * 1024  # of such a file
 
 
 def saved_file(kind: str, **about: object) -> Path:
-    """Return the file to save a value in: one of its kind for each model, device, type and number of threads.
-
-    Args:
-        kind: the name of the folder.
-        about: everything that the value depends on except the processor: the model's config, device, type, threads …
-    """
+    """Return the file for a kind of value and all that it depends on but the processor: model, device, threads …"""
     what = json.dumps({**about, "processor": processor()}, sort_keys=True, default=str)
     digest = hashlib.blake2b(what.encode(), digest_size=12)
     return user_cache_path("ladechat") / kind / f"{digest.hexdigest()}.json"
@@ -44,15 +35,10 @@ def processor() -> str:
 
 
 def read_value(file: Path, understand: Callable[[Any], Value]) -> Value | None:
-    """Return the saved value; None if there is none that can be used. A damaged file is set aside.
-
-    Args:
-        file: see `saved_file`.
-        understand: makes the value from the file's parsed JSON; if it raises anything, the file counts as damaged.
-    """
+    """Return what `understand` makes of a file's JSON; None without a file, or if it raises: then it is set aside."""
     value, problem = read_saved(file, lambda content: understand(json.loads(content)), MOST_BYTES)
     if problem:
-        logger.warning("%s", problem)
+        logging.getLogger(__name__).warning("%s", problem)
     return value
 
 

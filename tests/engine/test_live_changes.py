@@ -122,7 +122,7 @@ def test_passes_that_are_timed_in_mid_answer_count_for_no_step(
     monkeypatch.setattr(costs, "_file", None)
 
     def slowly() -> None:
-        if not costs.measured:
+        if not costs.known():
             costs._set({1: 0.001, 64: 0.002})
             clock.forward += 1000.0
             costs.timed_seconds += 1000.0

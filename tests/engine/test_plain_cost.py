@@ -10,7 +10,7 @@ from tests.tuning.clocked import ClockedRunner, is_the_clock_of
 @pytest.fixture
 def runner(monkeypatch: pytest.MonkeyPatch) -> ClockedRunner:
     runner = ClockedRunner(lambda slots: 0.01)
-    is_the_clock_of("engine.plain_cost", runner, monkeypatch)
+    is_the_clock_of("tuning.costs", runner, monkeypatch)
     return runner
 
 
@@ -89,6 +89,6 @@ def test_a_plain_step_counts_as_a_probe(runner: ClockedRunner) -> None:
 def test_a_model_that_takes_one_token_a_pass_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a recurrent state has taken in cannot be undone."""
     recurrent = ClockedRunner(lambda slots: 0.01, single_token="It has a recurrent state.")
-    is_the_clock_of("engine.plain_cost", recurrent, monkeypatch)
+    is_the_clock_of("tuning.costs", recurrent, monkeypatch)
     assert PlainStepCost(recurrent).refresh(100.0) == 0
     assert not recurrent.passes

@@ -48,7 +48,7 @@ def service(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
     costs = service.decoders._shared.costs
 
     def refresh() -> None:
-        if not costs.measured:
+        if not costs.known():
             clock.forward += TIMING_SECONDS
             costs.timed_seconds += TIMING_SECONDS
             costs._set({1: 0.001, 64: 0.0011})

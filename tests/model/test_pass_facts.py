@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.layer_search import skip_file
 from ladechat.model.load import LoadedModel, load
 from ladechat.model.loading.threads import Threads
 from ladechat.model.pass_facts import pass_facts
-from ladechat.tuning.costs import costs_file
+from ladechat.tuning.saved import saved_file
 from tests.llama2 import save_checkpoint
 
 
@@ -55,8 +54,8 @@ CHANGES: dict[str, Callable[[LoadedModel], LoadedModel]] = {
 
 def test_whatever_changes_the_cost_of_a_pass_has_a_file_of_its_own(loaded: LoadedModel) -> None:
     runs = [loaded, *(change(loaded) for change in CHANGES.values())]
-    for file_of in (costs_file, skip_file):
-        files = {file_of(**pass_facts(one)) for one in runs}
+    for kind in ("costs", "skipped"):
+        files = {saved_file(kind, **pass_facts(one)) for one in runs}
         assert len(files) == len(runs)
 
 
@@ -64,4 +63,4 @@ def test_the_same_model_finds_its_costs_again_wherever_it_lies(loaded: LoadedMod
     folder = Path(shutil.copytree(loaded.folder, tmp_path / "elsewhere"))
     again = load(folder, "another name", "cpu", "float32", lambda _: None, lambda _: None)
     before = replace(loaded, folder=folder, threads=again.threads)
-    assert costs_file(**pass_facts(again)) == costs_file(**pass_facts(before))
+    assert saved_file("costs", **pass_facts(again)) == saved_file("costs", **pass_facts(before))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.decoder.drafters.drafter import ROOT, Node
-from ladechat.tuning.rates import AcceptanceRates
+from ladechat.tuning.learning import AcceptanceRates
 
 THE, CAT, SAT, ON, DOG, RAN = range(6)
 

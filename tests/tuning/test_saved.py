@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 from platformdirs import user_cache_path
 
-from ladechat.tuning.costs import costs_file, read_costs, write_costs
-from ladechat.tuning.saved import MOST_FILES
+from ladechat.tuning.costs import read_costs
+from ladechat.tuning.saved import MOST_FILES, saved_file, write_value
 
 COSTS = {1: 0.01, 4: 0.02}
 
 
 def test_what_was_kept_comes_back(tmp_path: Path) -> None:
     file = tmp_path / "new" / "costs.json"
-    write_costs(file, COSTS)
+    write_value(file, {"seconds": COSTS})
     assert read_costs(file) == COSTS
     assert [file] == list(file.parent.iterdir())
 
@@ -59,12 +59,12 @@ def test_a_file_that_is_no_text_is_as_good_as_nothing(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    write_costs(tmp_path / "taken" / "costs.json", COSTS)
+    write_value(tmp_path / "taken" / "costs.json", {"seconds": COSTS})
 
 
 def test_old_files_make_room(tmp_path: Path) -> None:
     for number in range(MOST_FILES + 5):
-        write_costs(tmp_path / f"{number}.json", COSTS)
+        write_value(tmp_path / f"{number}.json", {"seconds": COSTS})
     assert len(list(tmp_path.iterdir())) == MOST_FILES
     assert (tmp_path / f"{MOST_FILES + 4}.json").exists()
 
@@ -72,6 +72,6 @@ def test_old_files_make_room(tmp_path: Path) -> None:
 def test_each_model_as_it_runs_has_a_file_of_its_own() -> None:
     about = {"config": {"layers": 2}, "device": "cpu", "dtype": "float32", "threads": 2}
     others = [about | {"config": {"layers": 3}}, about | {"dtype": "bfloat16"}, about | {"threads": 1}]
-    files = {costs_file(**one) for one in (about, *others)}
+    files = {saved_file("costs", **one) for one in (about, *others)}
     assert len(files) == 4 and {file.parent for file in files} == {user_cache_path("ladechat") / "costs"}
-    assert costs_file(**dict(reversed(about.items()))) == costs_file(**about)
+    assert saved_file("costs", **dict(reversed(about.items()))) == saved_file("costs", **about)
