@@ -53,19 +53,19 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
     try:
         return work()
     except KeyboardInterrupt:
-        return _say("Stopped; nothing was written.", INTERRUPTED)
+        return exit_with("Stopped; nothing was written.", INTERRUPTED)
     except BenchRefused as error:
-        return _say(str(error), USAGE_ERROR)
+        return exit_with(str(error), USAGE_ERROR)
     except LoadError as error:
-        return _say(f"{error} {error.hint}", FAILED)
+        return exit_with(f"{error} {error.hint}", FAILED)
     except FloatingPointError as error:
-        return _say(f"The answers were broken off: {error}", FAILED)
+        return exit_with(f"The answers were broken off: {error}", FAILED)
     except Exception as error:  # used-up memory is raised as many types; all other errors pass
         from ladechat.model.runners.out_of_memory import memory_is_used_up
 
         if not memory_is_used_up(error):
             raise
-        return _say(f"The memory is used up. {out_of_memory}", FAILED)
+        return exit_with(f"The memory is used up. {out_of_memory}", FAILED)
 
 
 def _measured(options: BenchOptions, questions: Sequence[Question], progress: "Stages") -> "BenchReport":
@@ -156,11 +156,12 @@ def _write(report: "BenchReport", options: BenchOptions) -> int:
 
             write_plot(report, options.plot)
     except OSError as error:  # it was writable when the run began
-        return _say(f"{error.filename or 'A file'} could not be written: {error.strerror or error}.", FAILED)
+        return exit_with(f"{error.filename or 'A file'} could not be written: {error.strerror or error}.", FAILED)
     return 0
 
 
-def _say(sentence: str, code: int) -> int:
+def exit_with(sentence: str, code: int) -> int:
+    """Say why a command ends, on standard error, and return its exit code."""
     say(sentence)
     return code
 

@@ -1,7 +1,10 @@
 """The token limit of an answer, and the events before its first step."""
 
+from collections.abc import Iterator
+
 from ladechat import protocol
 from ladechat.engine.chat_format import EncodedPrompt
+from ladechat.model.load import LoadedModel
 
 
 def limit_of_answer(tokens: int, most: int) -> int:
@@ -9,15 +12,30 @@ def limit_of_answer(tokens: int, most: int) -> int:
     return (tokens // most + 1) * most
 
 
-def history_trimmed(turn: int, prompt: EncodedPrompt, context_length: int) -> protocol.HistoryTrimmed:
-    """Return the event that says how much of the conversation was left out of the prompt."""
-    return protocol.HistoryTrimmed(
+def opening(
+    turn: int, prompt: EncodedPrompt, loaded: LoadedModel, settings: protocol.Settings, most: int, seed: int
+) -> Iterator[protocol.Event]:
+    """Yield the events of a prompt: what was left out of it or moved in it; its answer of `most` tokens begins."""
+    if prompt.dropped_turns:
+        yield protocol.HistoryTrimmed(
+            turn=turn,
+            dropped_turns=prompt.dropped_turns,
+            dropped_messages=prompt.dropped_messages,
+            tokens_before=prompt.tokens_before,
+            tokens_after=len(prompt.token_ids),
+            context_length=loaded.context_length,
+        )
+    if prompt.system_folded:
+        yield protocol.SystemFolded(turn=turn)
+    yield protocol.TurnStarted(
         turn=turn,
-        dropped_turns=prompt.dropped_turns,
-        dropped_messages=prompt.dropped_messages,
-        tokens_before=prompt.tokens_before,
-        tokens_after=len(prompt.token_ids),
-        context_length=context_length,
+        messages=prompt.messages,
+        prompt_ids=prompt.all_ids,
+        cached_tokens=loaded.runner.cached_prefix(prompt.all_ids),
+        max_new_tokens=min(most - len(prompt.answer), loaded.context_length - len(prompt.all_ids)),
+        settings=settings,
+        seed=seed,
+        continued_tokens=len(prompt.answer),
     )
 
 
@@ -25,15 +43,12 @@ def stopped_before_it_began(
     command: protocol.Generate, most: int, settings: protocol.Settings
 ) -> tuple[protocol.Event, ...]:
     """Return the first and the last event of an answer that was stopped before its prompt was made."""
-    started = protocol.TurnStarted(
-        turn=command.turn,
-        messages=command.messages,
-        prompt_ids=[],
-        cached_tokens=0,
-        max_new_tokens=most,
-        settings=settings,
+    turn = command.turn
+    return (
+        protocol.TurnStarted(
+            turn=turn, messages=command.messages, prompt_ids=[], cached_tokens=0, max_new_tokens=most, settings=settings
+        ),
+        protocol.TurnFinished(
+            turn=turn, reason="stopped", text="", token_ids=[], steps=0, prefill_seconds=0.0, decode_seconds=0.0
+        ),
     )
-    finished = protocol.TurnFinished(
-        turn=command.turn, reason="stopped", text="", token_ids=[], steps=0, prefill_seconds=0.0, decode_seconds=0.0
-    )
-    return started, finished

@@ -12,7 +12,7 @@ from ladechat.decoder.drafters.window import WindowDrafter
 from ladechat.decoder.layer_skipping_model import LayerSkippingModel, layers_of
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
-from ladechat.decoder.sampler import Sampler, Sampling
+from ladechat.decoder.sampler import Sampler
 from ladechat.engine.policy_view import PolicyView, decision_of
 from ladechat.engine.sampling import sampling
 from ladechat.layer_search import Over, improved, read_skipped
@@ -108,7 +108,7 @@ class Decoders:
         if name in self._made:
             self._made[name].configure(self.settings.parameters)
         if self._sampler is not None:
-            self._sampler.sampling = self._sampling()
+            self._sampler.sampling = sampling(self._generator, self.settings)
 
     def change(self, change: Configure) -> None:
         """Apply the fields that `change` sets. Parameters that it does not set keep the values that the user gave.
@@ -166,7 +166,7 @@ class Decoders:
         text = [*prompt, *answer]
         if not answer or self._sampler is None or self._sampler.text[: len(text)] != text:
             self._shared.pool.begin_run()
-        self._sampler = Sampler(text, self._sampling(), seed, answered=len(answer))
+        self._sampler = Sampler(text, sampling(self._generator, self.settings), seed, answered=len(answer))
         return self._sampler
 
     def chosen(self) -> Decoder:
@@ -215,10 +215,6 @@ class Decoders:
             return None
         window = any(isinstance(drafter, WindowDrafter) and drafter.width for drafter in decoder.drafters)
         return self._view.choice(turn, window)
-
-    def _sampling(self) -> Sampling:
-        now = self.settings
-        return sampling(self._generator, now.temperature, now.top_k, now.top_p, now.min_p, now.repetition_penalty)
 
 
 def check(decoder: str, parameters: Mapping[str, Value]) -> None:

@@ -21,7 +21,8 @@ class Detokenizer:
 
     A token is decoded after the last ones shown, because its text may depend on its neighbours: SentencePiece drops the
     space of a first token. It is held back while its text may still change: a character whose last bytes are missing,
-    or a run of byte-fallback tokens, which is decoded as a whole, so that its next byte may spoil all of it.
+    or a run of byte-fallback tokens, which is decoded as a whole, so that its next byte may spoil all of it. (The
+    `DecodeStream` of tokenizers shows that run too early, and raises an error where it has to be taken back.)
 
     Most tokens have the same text after any others: `texts` caches it, and the tokenizer is not called. Such a call is
     slow, because the forward pass has evicted the tokenizer's data from the processor's caches.
@@ -135,7 +136,7 @@ class TokenTexts:
         return None if token_id in self._special or token is None else str(token)
 
     def anchored(self, token_id: int, text: str) -> tuple[list[int], str]:
-        """Return the ids of an anchor and this token, and the text of both; `text` is the token's own, see `behind`."""
+        """Return the ids of an anchor and this token, and the text of both; `text` is what it adds, see `after_any`."""
         return [*self._anchor, token_id], self._anchor_text + text
 
     def learn(self, vocabulary: int) -> Iterator[None]:

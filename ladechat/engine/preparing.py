@@ -7,7 +7,6 @@ from ladechat import catalog, protocol
 from ladechat.engine.chat_format import MessageTooLong, NothingToAnswer, RefusedByTemplate
 from ladechat.engine.failures import ends_the_process, unexpected
 from ladechat.engine.loading_events import LoadingReport
-from ladechat.engine.saving_memory import save_memory
 from ladechat.engine.turn import Emit, Service
 from ladechat.layer_search import JUDGED_QUESTION, JUDGED_TOKENS, budget
 from ladechat.model.checkpoint.files import LoadError
@@ -67,4 +66,4 @@ def _attempt(work: Callable[[], None], service: Service, emit: Emit) -> None:
         if not used_up:
             emit(unexpected(error, turn=None, fatal=False))
     if used_up:  # not before: an error that is being handled holds the memory of its pass
-        emit(*save_memory(service.loaded, service.decoders, None))
+        emit(*service.save_memory(None))

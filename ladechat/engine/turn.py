@@ -12,14 +12,13 @@ from typing import Protocol
 from ladechat import protocol
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Limits, Step
-from ladechat.engine.beginning import history_trimmed, limit_of_answer, stopped_before_it_began
+from ladechat.engine.beginning import limit_of_answer, opening, stopped_before_it_began
 from ladechat.engine.chat_format import ChatFormat, EncodedPrompt
-from ladechat.engine.decoders import Decoders
+from ladechat.engine.decoders import Decoders, smaller
 from ladechat.engine.detokenizer import Detokenizer, TokenTexts
-from ladechat.engine.failures import ends_the_process, unexpected
+from ladechat.engine.failures import ends_the_process, memory_used_up, passes_made_smaller, unexpected
 from ladechat.engine.interruptible import unless_stopped
 from ladechat.engine.plain_cost import PlainStepCost
-from ladechat.engine.saving_memory import save_memory
 from ladechat.engine.step_events import step_event
 from ladechat.engine.stop_text import StopText
 from ladechat.model.load import LoadedModel
@@ -95,6 +94,18 @@ class Service:
         """Return the engine's present memory use."""
         return protocol.Memory(**asdict(memory_use(self.loaded.runner)))
 
+    def save_memory(self, turn: int | None, *, own_decoder: bool = False) -> list[protocol.Event]:
+        """Free the cache and make later passes smaller: a pass has used up the memory. Return the events to report it.
+
+        The settings stay if the answer had a decoder of its own: they are not to blame.
+        """
+        self.loaded.runner.save_memory()
+        if own_decoder:
+            return [memory_used_up(turn, fatal=False)]
+        self.decoders.apply(smaller(self.decoders.settings))
+        settings = self.decoders.settings
+        return [passes_made_smaller(settings, turn), protocol.SettingsApplied(settings=settings)]
+
     def seed(self, turn: int) -> int:
         """Return the seed of an answer: a random one, or one derived from the settings' seed and the turn."""
         begin = self.decoders.settings.seed
@@ -123,7 +134,7 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: T
     text = service.chat.template.format.stop
     stop = StopText(text, service.texts, prompt.answer) if text else None
     limits = Limits(limit_of_answer(len(prompt.answer), max_new_tokens), service.loaded.eos_ids, stop)
-    _announce(command.turn, prompt, limits, seed, service, emit)
+    emit(*opening(command.turn, prompt, service.loaded, service.decoders.settings, limits.max_new_tokens, seed))
     turn = _Turn(service, command, prompt, limits, emit, stop, list(prompt.answer))
     reason: protocol.FinishReason = "failed"
     out_of_memory = False
@@ -139,28 +150,8 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: T
             emit(unexpected(error, turn=command.turn, fatal=False))
     if out_of_memory:  # not before: an error that is being handled holds the memory of its pass
         own = command.decoder is not None
-        emit(*save_memory(service.loaded, service.decoders, command.turn, own_decoder=own))
+        emit(*service.save_memory(command.turn, own_decoder=own))
     emit(turn.finished(reason))
-
-
-def _announce(turn: int, prompt: EncodedPrompt, limits: Limits, seed: int, service: Service, emit: Emit) -> None:
-    if prompt.dropped_turns:
-        emit(history_trimmed(turn, prompt, service.loaded.context_length))
-    if prompt.system_folded:
-        emit(protocol.SystemFolded(turn=turn))
-    left = limits.max_new_tokens - len(prompt.answer)
-    emit(
-        protocol.TurnStarted(
-            turn=turn,
-            messages=prompt.messages,
-            prompt_ids=prompt.all_ids,
-            cached_tokens=service.loaded.runner.cached_prefix(prompt.all_ids),
-            max_new_tokens=min(left, service.loaded.context_length - len(prompt.all_ids)),
-            settings=service.decoders.settings,
-            seed=seed,
-            continued_tokens=len(prompt.answer),
-        )
-    )
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """Saves a training to a file, atomically: its tensors, the optimiser's averages, the step."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -9,7 +10,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from ladechat.files import replace_file
-from ladechat.train.options import Recipe, TrainRefused, as_plain, difference
+from ladechat.train.options import Recipe, TrainRefused, difference
 
 FORMAT = "ladechat-checkpoint-1"
 AVERAGES = ("exp_avg", "exp_avg_sq")
@@ -28,7 +29,7 @@ def write_checkpoint(
     for name, tensor in tensors.items():
         state = optimiser.state.get(tensor, {})
         content |= {f"{name}.{kind}": state[kind].cpu().contiguous() for kind in AVERAGES if kind in state}
-    header = {"format": FORMAT, "recipe": json.dumps(as_plain(recipe)), "step": str(step)}
+    header = {"format": FORMAT, "recipe": json.dumps(asdict(recipe)), "step": str(step)}
     replace_file(path, save(content, header))
 
 

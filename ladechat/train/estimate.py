@@ -1,19 +1,11 @@
 """Estimates the cost of a training: memory and disk from shapes alone, time from a few measured steps."""
 
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from ladechat.model.checkpoint.files import in_words
-from ladechat.train.options import Recipe, TrainOptions, TrainRefused, listed
+from ladechat.train.options import Recipe, TrainRefused, listed
 from ladechat.train.students import ROWS_AT_ONCE
-
-STEPS_MEASURED = 3
-TOKENS_MEASURED = 32
-"""The tokens written for each text of one batch, to measure the model's speed."""
 
 BYTES_PER_LEARNT = 16
 """A trained number, its gradient and two averages, in float32."""
@@ -183,20 +175,6 @@ def check_room(need: Needs, text_tokens: int, free_memory: int | None, free_disk
         )
 
 
-def seconds_of_a_step(steps: Sequence[float]) -> float:
-    """Return the time of a step; the first of the measured ones also warms up."""
-    return min(steps[1:] or steps)
-
-
-def timed(work: Any) -> float:
-    """Return the seconds that a call takes, including its work on a GPU."""
-    begun = time.perf_counter()
-    work()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - begun
-
-
 def in_time(seconds: float) -> str:
     """Return a duration in words: 1 h 20 min, 4 min, 30 s."""
     if seconds < 90:
@@ -225,29 +203,4 @@ def work_line(shape: Shape, recipe: Recipe) -> str:
     return (
         f"  work: {each / 1e12:,.3g} TFLOP a step; {recipe.steps:,} steps take {in_time(seconds)} at "
         f"{REFERENCE_TERAFLOPS} TFLOP a second, besides writing the text"
-    )
-
-
-def recipe_of(options: TrainOptions, base: str = "", text: str = "") -> Recipe:
-    """Return the recipe for these options.
-
-    Args:
-        options: options with the layers filled in.
-        base: the fingerprint of the model.
-        text: the fingerprint of the tokens.
-    """
-    layers = options.layers or ()
-    return Recipe(
-        method=options.method,
-        base=base,
-        layers=layers,
-        sight=True,
-        loss=options.loss,
-        steps=options.steps,
-        batch=options.batch,
-        anchors=options.anchors,
-        length=options.length,
-        rate=options.rate,
-        seed=options.seed,
-        text=text,
     )

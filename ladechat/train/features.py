@@ -11,54 +11,18 @@ So a map is trained on exactly the passes in which it will be used.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers.cache_utils import Cache, CacheLayerMixin
+from transformers import DynamicCache
 
 from ladechat.decoder.hidden import TransferMaps
 from ladechat.model.runners.layer_loop import LayerLoop, Masks
 from ladechat.model.runners.pseudo_rows import Rows, first_rows, transferred
 from ladechat.model.runners.slots import Slots
 from ladechat.train.chunks import Batch
-
-
-class StoredLayer(CacheLayerMixin):
-    """One layer of a `StoredStates`."""
-
-    is_sliding = False
-
-    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Do nothing: the first states are stored as they are."""
-
-    def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Store the (B, heads, T, head_dim) states of the first pass; return them with those of this one appended."""
-        if self.keys is None or self.values is None:
-            self.keys, self.values = key_states, value_states
-            return key_states, value_states
-        return torch.cat([self.keys, key_states], 2), torch.cat([self.values, value_states], 2)
-
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Return the total number of keys for a pass of this many rows, and the offset of the first."""
-        return self.get_seq_length() + query_length, 0
-
-    def get_seq_length(self) -> int:
-        """Return the number of stored tokens."""
-        return 0 if self.keys is None else int(self.keys.shape[2])
-
-    def get_max_length(self) -> int:
-        """Return -1: there is no maximum."""
-        return -1
-
-
-class StoredStates(Cache):
-    """The KV cache of a text. Passes on top of it leave it unchanged."""
-
-    def __init__(self, depth: int) -> None:
-        super().__init__(layers=[StoredLayer() for _ in range(depth)])  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +72,13 @@ class Context:
 
     Attributes:
         inputs: by layer, its input hidden states (B, T, d), for the layers requested.
-        cache: keys and values from the lowest of these layers upwards.
+        cache: keys and values from the lowest of these layers upwards, for one `pseudo_pass`, which appends its own.
         final: (B, T, d), the input of the output layer.
         after: by layer, its output hidden states, if all were requested.
     """
 
     inputs: dict[int, Tensor]
-    cache: StoredStates
+    cache: DynamicCache
     final: Tensor
     after: dict[int, Tensor]
 
@@ -136,7 +100,7 @@ def read(base: Base, tokens: Tensor, layers: Sequence[int], keep_all: bool = Fal
     lowest = min(layers, default=loop.depth)
     hidden = loop.embed(tokens)
     angles = loop.angles(hidden, places)
-    inputs, after, cache = {}, {}, StoredStates(loop.depth)
+    inputs, after, cache = {}, {}, DynamicCache()
     for layer in range(loop.depth):
         if layer in layers:
             inputs[layer] = hidden

@@ -2,25 +2,16 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ladechat.files import open_file
 
 METHODS = ("transfer", "medusa")
 LOSSES = ("ce", "kl")
 
-DEFAULT_AHEAD = 3
-DEFAULT_STEPS = 1000
-DEFAULT_TOKENS = 200_000
-DEFAULT_LENGTH = 256
-DEFAULT_BATCH = 4
-DEFAULT_ANCHORS = 32
-DEFAULT_RATE = 4e-3
-DEFAULT_TEMPERATURE = 0.0
-DEFAULT_MINUTES = 3.0
 DEFAULT_SWEEP_STEPS = 100
-
 MOST_AHEAD = 16
 MOST_LENGTH = 1 << 20
 
@@ -66,8 +57,15 @@ class Recipe:
         """k: the number of tokens guessed ahead."""
         return len(self.layers)
 
+    @classmethod
+    def of(cls, options: "TrainOptions", base: str = "", text: str = "") -> "Recipe":
+        """Return the recipe for options with the layers filled in; `base` and `text` are fingerprints."""
+        names = ("method", "loss", "steps", "batch", "anchors", "length", "rate", "seed")
+        values: dict[str, Any] = {name: getattr(options, name) for name in names}
+        return cls(base=base, layers=options.layers or (), sight=True, text=text, **values)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class TrainOptions:
     """A training, as requested on the command line.
 
@@ -89,18 +87,18 @@ class TrainOptions:
     dtype: str
     out: Path
     text: Path | None = None
-    tokens: int = DEFAULT_TOKENS
+    tokens: int = 200_000
     layers: tuple[int, ...] | None = None
-    ahead: int = DEFAULT_AHEAD
+    ahead: int = 3
     loss: str = "ce"
-    steps: int = DEFAULT_STEPS
-    batch: int = DEFAULT_BATCH
-    anchors: int = DEFAULT_ANCHORS
-    length: int = DEFAULT_LENGTH
-    rate: float = DEFAULT_RATE
-    temperature: float = DEFAULT_TEMPERATURE
+    steps: int = 1000
+    batch: int = 4
+    anchors: int = 32
+    length: int = 256
+    rate: float = 4e-3
+    temperature: float = 0.0
     seed: int = 0
-    minutes: float = DEFAULT_MINUTES
+    minutes: float = 3.0
     estimate: bool = False
 
     def check(self) -> None:
@@ -126,7 +124,9 @@ class TrainOptions:
             if not least <= value <= most:
                 raise TrainRefused(f"{option} has to be between {least} and {most:,}, not {str(value)[:20]}.")
         if not 0 < self.rate < 1:
-            raise TrainRefused(f"--rate has to be above 0 and below 1, not {self.rate}; the default is {DEFAULT_RATE}.")
+            raise TrainRefused(
+                f"--rate has to be above 0 and below 1, not {self.rate}; the default is {TrainOptions.rate}."
+            )
         if not 0 <= self.temperature <= 10:
             raise TrainRefused(f"--temperature has to be between 0 and 10, not {self.temperature}.")
         if not 0 < self.minutes < 1e6:
@@ -141,10 +141,8 @@ class TrainOptions:
         """
         if self.method == "medusa":
             return replace(self, layers=(0,) * self.ahead)
-        if self.method == "sweep":
-            layers = self.layers if self.layers is not None else tuple(range(depth))
-        else:
-            layers = self.layers if self.layers is not None else (depth // 2,) * self.ahead
+        usual = tuple(range(depth)) if self.method == "sweep" else (depth // 2,) * self.ahead
+        layers = usual if self.layers is None else self.layers
         wrong = [layer for layer in layers if not 0 <= layer < depth]
         if wrong or not layers:
             raise TrainRefused(f"The model has layers 0 to {depth - 1}, so --layers cannot be {listed(layers)}.")
@@ -157,6 +155,12 @@ class TrainOptions:
                 f"--layers {listed(layers)} fall; a later pseudo row enters no lower than the one before it."
             )
         return replace(self, layers=layers)
+
+    def largest(self) -> "TrainOptions":
+        """Return the options of the training with the most memory: of a sweep, by divergence at its lowest layer."""
+        if self.method != "sweep":
+            return self
+        return replace(self, method="transfer", loss="kl", layers=(min(self.layers or (0,)),) * self.ahead)
 
 
 def listed(numbers: Sequence[int]) -> str:
@@ -171,15 +175,8 @@ def beside(out: Path, ending: str) -> Path:
 
 def difference(one: Recipe, other: str) -> str | None:
     """Return the first option that differs between a recipe and another one as JSON; None if none does."""
-    found = json.loads(other)
-    own = as_plain(one)
+    own, found = json.loads(json.dumps(asdict(one))), json.loads(other)
     return next((name for name in own if own[name] != found.get(name)), None)
-
-
-def as_plain(recipe: Recipe) -> dict[str, object]:
-    """Return the recipe as a dictionary for JSON."""
-    plain = {name: getattr(recipe, name) for name in Recipe.__slots__}
-    return {**plain, "layers": list(recipe.layers)}
 
 
 def _check_files(options: TrainOptions) -> None:

@@ -1,7 +1,8 @@
 """Combines a loaded model and the options into the objects that training needs."""
 
 import shutil
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,24 +14,16 @@ from ladechat.model.loading.memory import free_memory
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.model.trained import fingerprint
 from ladechat.train.chunks import Chunks, Text, text_fingerprint
-from ladechat.train.estimate import (
-    STEPS_MEASURED,
-    TOKENS_MEASURED,
-    Needs,
-    Shape,
-    check_room,
-    in_time,
-    needs,
-    recipe_of,
-    seconds_of_a_step,
-    timed,
-)
+from ladechat.train.estimate import Needs, Shape, check_room, in_time, needs
 from ladechat.train.features import Base
 from ladechat.train.options import Recipe, TrainOptions, TrainRefused, beside
 from ladechat.train.progress import TrainingReport
 from ladechat.train.text import TextFile, Writer, read_text, up_to, write_text
 from ladechat.train.trainer import Training
 
+STEPS_MEASURED = 3
+TOKENS_MEASURED = 32
+"""The tokens written for each text of one batch, to measure the model's speed."""
 RUNS_OF_A_SWEEP = 3
 """For each layer: cross-entropy, the same without sight of earlier rows, divergence."""
 
@@ -57,7 +50,7 @@ class Setup:
 
     def recipe(self, texts: Sequence[Text]) -> Recipe:
         """Return the recipe of a training on these texts."""
-        return recipe_of(self.options, self.fingerprint, text_fingerprint(texts))
+        return Recipe.of(self.options, self.fingerprint, text_fingerprint(texts))
 
     def chunks(self, texts: Sequence[Text]) -> Chunks:
         """Return the texts cut into chunks."""
@@ -85,15 +78,12 @@ class Setup:
         """Return what the training needs; for a sweep, the largest of its trainings."""
         config: Any = self.loaded.model.config.get_text_config(decoder=True)
         shape = replace(Shape.of(config), parameters=self.loaded.parameters)
-        return needs(shape, self.hungriest(), self.base.dtype.itemsize)
+        return needs(shape, self.largest, self.base.dtype.itemsize)
 
-    def hungriest(self) -> Recipe:
-        """Return the recipe; for a sweep, that of its lowest layer."""
-        options = self.options
-        if options.method == "sweep":
-            lowest = (min(options.layers or (0,)),) * options.ahead
-            options = replace(options, method="transfer", loss="kl", layers=lowest)
-        return recipe_of(options, self.fingerprint)
+    @property
+    def largest(self) -> Recipe:
+        """The recipe; for a sweep, that of the training with the most memory."""
+        return Recipe.of(self.options.largest(), self.fingerprint)
 
     def check_room(self) -> None:
         """Refuse a training that does not fit, see `ladechat.train.estimate.check_room`."""
@@ -103,17 +93,18 @@ class Setup:
 
     def time_line(self) -> str:
         """Measure a few steps and a few tokens, and return a sentence with the expected time."""
-        recipe, options = self.hungriest(), self.options
+        recipe, options = self.largest, self.options
         tokens = torch.randint(self.loaded.vocabulary, (2 * recipe.batch, recipe.length)).tolist()
         training = Training(self.base, recipe, self.chunks([Text(chunk) for chunk in tokens]))
-        step = seconds_of_a_step([timed(training.advance) for _ in range(STEPS_MEASURED)])
+        training.advance()  # the first step also warms up
+        step = min(_timed(training.advance) for _ in range(STEPS_MEASURED - 1))
         runs = RUNS_OF_A_SWEEP * len(options.layers or ()) if options.method == "sweep" else 1
         steps = step * options.steps * runs
         line = f"Training takes about {in_time(steps)}: {options.steps * runs:,} steps of {step:.2f} s"
         if options.text is not None:
             return f"{line}."
         found: list[Text] = []
-        taken = timed(lambda: found.extend(self._writer(TOKENS_MEASURED).batch(0)))
+        taken = _timed(lambda: found.extend(self._writer(TOKENS_MEASURED).batch(0)))
         written = sum(len(text.tokens) for text in found)
         if not written:
             return f"{line}; how fast the model writes cannot be told."
@@ -127,16 +118,7 @@ class Setup:
         return 2 * self.options.length
 
     def _writer(self, longest: int) -> Writer:
-        loaded = self.loaded
-        return Writer(
-            model=loaded.model,
-            tokenizer=loaded.tokenizer,
-            eos_ids=loaded.eos_ids,
-            longest=longest,
-            context_length=loaded.context_length,
-            temperature=self.options.temperature,
-            seed=self.options.seed,
-        )
+        return Writer(self.loaded, longest, self.options.temperature, self.options.seed)
 
 
 def prepare(loaded: LoadedModel, options: TrainOptions) -> Setup:
@@ -163,3 +145,12 @@ def prepare(loaded: LoadedModel, options: TrainOptions) -> Setup:
         device=model.device,
     )
     return Setup(loaded, base, options.with_layers(runner.loop.depth), fingerprint(loaded.folder))
+
+
+def _timed(work: Callable[[], object]) -> float:
+    """Return the seconds that a call takes, including its work on a GPU."""
+    begun = time.perf_counter()
+    work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - begun

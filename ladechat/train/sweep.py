@@ -7,7 +7,7 @@ report all these figures.
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -19,9 +19,8 @@ from ladechat.bench.command import tables_console
 from ladechat.files import DAMAGE, read_file, replace_file
 from ladechat.terminal import say
 from ladechat.train.chunks import Batch, Chunks
-from ladechat.train.estimate import recipe_of
 from ladechat.train.features import Base, pseudo_pass, read
-from ladechat.train.options import Recipe, TrainOptions, TrainRefused, as_plain, beside
+from ladechat.train.options import Recipe, TrainOptions, TrainRefused, beside
 from ladechat.train.progress import TrainingReport, report
 from ladechat.train.setup import Setup
 from ladechat.train.svg import Curve, chart
@@ -62,12 +61,13 @@ def sweep(setup: Setup) -> int:
         chunks = setup.chunks(texts)
         about = {
             "model": setup.model_name,
-            **{name: value for name, value in as_plain(setup.recipe(texts)).items() if name in ABOUT},
+            **{name: value for name, value in asdict(setup.recipe(texts)).items() if name in ABOUT},
         }
         found = _begun(options, about)
+        done = {(run["layer"], run["variant"]) for run in found["runs"]}
         for layer in options.layers or ():
             for variant in VARIANTS:
-                if not _known(found, layer, variant):
+                if (layer, variant.name) not in done:
                     found["runs"].append(_run(setup, chunks, layer, variant, str(about["text"]), shown))
                     replace_file(options.out, json.dumps(found, indent=1).encode())
     plot = beside(options.out, ".svg")
@@ -103,7 +103,7 @@ def _run(
 ) -> dict[str, Any]:
     """Run one short training, and return its results."""
     options = replace(setup.options, method="transfer", loss=variant.loss, layers=(layer,) * setup.options.ahead)
-    recipe = replace(recipe_of(options, setup.fingerprint, text), sight=variant.sight)
+    recipe = replace(Recipe.of(options, setup.fingerprint, text), sight=variant.sight)
     training = Training(setup.base, recipe, chunks)
     shown.begin(f"layer {layer}, {variant.name}", recipe.steps)
     while training.step < recipe.steps:
@@ -139,10 +139,6 @@ def _begun(options: TrainOptions, about: dict[str, Any]) -> dict[str, Any]:
     if not same:
         raise TrainRefused(f"{path} is of something else than this sweep; remove it, or give --out another name.")
     return dict(found)
-
-
-def _known(found: dict[str, Any], layer: int, variant: Variant) -> bool:
-    return any(run["layer"] == layer and run["variant"] == variant.name for run in found["runs"])
 
 
 def _rows(found: dict[str, Any], variant: Variant) -> list[dict[str, Any]]:

@@ -20,7 +20,6 @@ from transformers import (
     GenerationConfig,
     LogitsProcessor,
     LogitsProcessorList,
-    PreTrainedModel,
     PreTrainedTokenizerBase,
     TemperatureLogitsWarper,
     TopKLogitsWarper,
@@ -30,6 +29,7 @@ from ladechat.engine.chat_format import ChatFormat, RefusedByTemplate
 from ladechat.files import DAMAGE, open_file
 from ladechat.model.checkpoint.chat_template import ChatTemplate
 from ladechat.model.checkpoint.marks import Marks
+from ladechat.model.load import LoadedModel
 from ladechat.protocol import Message
 from ladechat.train.chunks import Text
 from ladechat.train.options import TrainRefused
@@ -70,80 +70,74 @@ class Writer:
     """Writes conversations.
 
     Attributes:
-        eos_ids: the tokens that end a text.
         longest: the maximum tokens of an answer; without a chat template, of the whole text.
-        context_length: the positions that a conversation may use.
         temperature: the temperature of answers; 0: greedy.
         seed: the seed of the random numbers.
     """
 
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
-    eos_ids: frozenset[int]
+    loaded: LoadedModel
     longest: int
-    context_length: int
     temperature: float
     seed: int
 
     def batch(self, number: int, together: int = TOGETHER) -> list[Text]:
         """Return the texts of one batch, which depend only on its number. There may be fewer than `together`."""
-        draw = Draw(torch.Generator(self.model.device).manual_seed(self.seed * 1_000_003 + number))
+        draw = Draw(torch.Generator(self.loaded.model.device).manual_seed(self.seed * 1_000_003 + number))
         opening = self._opening()
         if opening is None:
             return self._written([[self._bos()]] * together, draw)
         before, ends, stop = opening
-        longest = min(LONGEST_MESSAGE, self.context_length // 4)
+        longest = min(LONGEST_MESSAGE, self.loaded.context_length // 4)
         how = [TemperatureLogitsWarper(MESSAGE_TEMPERATURE), TopKLogitsWarper(MESSAGE_TOP_K), draw]
-        sampled = self._continued([before] * together, longest, self.eos_ids | ends, stop, how)
+        sampled = self._continued([before] * together, longest, self.loaded.eos_ids | ends, stop, how)
         prompts = [prompt for ids in sampled if (prompt := self._prompt(ids, ends, stop))]
         return self._written(prompts, draw) if prompts else []
 
     def _written(self, prompts: Sequence[list[int]], draw: Draw) -> list[Text]:
         """Return the prompts with their answers."""
         how = [TemperatureLogitsWarper(self.temperature), draw] if self.temperature else []
-        room = self.context_length - max(map(len, prompts))
-        answers = self._continued(prompts, min(self.longest, room), self.eos_ids, None, how)
+        room = self.loaded.context_length - max(map(len, prompts))
+        answers = self._continued(prompts, min(self.longest, room), self.loaded.eos_ids, None, how)
         return [Text([*prompt, *ids], len(prompt)) for prompt, ids in zip(prompts, answers, strict=True) if ids]
 
     def _opening(self) -> tuple[list[int], frozenset[int], str | None] | None:
         """Return the tokens before a user's message, and the token or string that ends it; None without template."""
-        if not self.tokenizer.chat_template:
+        tokenizer = self.loaded.tokenizer
+        if not tokenizer.chat_template:
             return None
         try:
-            text = ChatTemplate(self.tokenizer).text([Message(role="user", content=MARKER)])
+            text = ChatTemplate(tokenizer).text([Message(role="user", content=MARKER)])
         except TemplateError:
             return None
         before, marker, after = text.partition(MARKER)
         # A space at the end would become a token of its own, while the first word brings its own space.
-        ids = self.tokenizer.encode(before.rstrip(" "), add_special_tokens=False)
+        ids = tokenizer.encode(before.rstrip(" "), add_special_tokens=False)
         if not marker or not ids:
             return None
-        known = self.tokenizer.added_tokens_decoder
-        following = [token for token in self.tokenizer.encode(after, add_special_tokens=False) if token in known]
+        known = tokenizer.added_tokens_decoder
+        following = [token for token in tokenizer.encode(after, add_special_tokens=False) if token in known]
         if following:
             return ids, frozenset(following[:1]), None
         return ids, frozenset(), after.strip().partition("\n")[0] or None
 
     def _prompt(self, ids: list[int], ends: frozenset[int], stop: str | None) -> list[int] | None:
         """Return the prompt for a message; None if it is empty, or there is no room for it."""
-        included = [token for token in ids if token not in ends and token not in self.eos_ids]
-        content = str(self.tokenizer.decode(included, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        included = [token for token in ids if token not in ends and token not in self.loaded.eos_ids]
+        tokenizer = self.loaded.tokenizer
+        content = str(tokenizer.decode(included, skip_special_tokens=True, clean_up_tokenization_spaces=False))
         content = (content.partition(stop)[0] if stop else content).strip()
         if not content:
             return None
         try:
-            prompt = ChatFormat(self.tokenizer).encode([Message(role="user", content=content)])
+            prompt = ChatFormat(tokenizer).encode([Message(role="user", content=content)])
         except RefusedByTemplate:
             return None
-        return prompt if len(prompt) < self.context_length // 2 else None
+        return prompt if len(prompt) < self.loaded.context_length // 2 else None
 
     def _bos(self) -> int:
-        found = (
-            self.tokenizer.bos_token_id,
-            self.model.config.get_text_config().bos_token_id,
-            min(self.eos_ids, default=0),
-        )
-        return int(next(token for token in found if isinstance(token, int)))
+        loaded = self.loaded
+        found = (loaded.tokenizer.bos_token_id, loaded.model.config.get_text_config().bos_token_id)
+        return int(next((token for token in found if isinstance(token, int)), min(loaded.eos_ids, default=0)))
 
     @torch.inference_mode()
     def _continued(
@@ -155,7 +149,7 @@ class Writer:
         how: Sequence[LogitsProcessor],
     ) -> list[list[int]]:
         """Return what `generate` writes after each prompt, including the end: the argmax after the processors `how`."""
-        longest, device = max(map(len, prompts)), self.model.device
+        longest, device = max(map(len, prompts)), self.loaded.model.device
         ids = torch.tensor([[0] * (longest - len(prompt)) + prompt for prompt in prompts], device=device)
         seen = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts], device=device)
         config = GenerationConfig(
@@ -166,12 +160,12 @@ class Writer:
             use_cache=True,
             stop_strings=[stop] if stop else None,
         )
-        output = self.model.generate(  # type: ignore[operator]  # a mixin's, unseen by mypy
+        output = self.loaded.model.generate(  # type: ignore[operator]  # a mixin's, unseen by mypy
             ids,
             attention_mask=seen,
             generation_config=config,
             logits_processor=LogitsProcessorList(how),
-            **({"tokenizer": self.tokenizer} if stop else {}),
+            **({"tokenizer": self.loaded.tokenizer} if stop else {}),
         )
         return [_up_to_the_end(row, ends) for row in output[:, longest:].tolist()]
 

@@ -26,6 +26,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import Processor, Sampler, Sampling
 from ladechat.decoder.step import Limits
 from ladechat.engine.sampling import sampling
+from ladechat.protocol import Settings
 from tests.decoder.table_runner import TableRunner, random_table
 from tests.made_up_costs import free, shared
 from tests.tiny import random_model, runner_for, tokens_of
@@ -74,7 +75,7 @@ def test_logits_that_are_no_numbers_are_an_error_and_no_draw() -> None:
 
 
 def test_a_temperature_that_is_all_but_nothing_takes_the_argmax() -> None:
-    sampler = Sampler([1], sampling(torch.Generator(), temperature=1e-39))
+    sampler = Sampler([1], sampling(torch.Generator(), Settings(decoder="autoregressive", temperature=1e-39)))
     assert sampler.sample(torch.tensor([1.0, 30.0, 2.0])) == 1
 
 

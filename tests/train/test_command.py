@@ -103,6 +103,19 @@ def test_an_estimate_writes_nothing(checkpoint: Path, tmp_path: Path, method: st
     assert not list(tmp_path.iterdir())
 
 
+def test_a_sweep_is_estimated_alike_from_the_model_and_from_its_shape_alone(checkpoint: Path, tmp_path: Path) -> None:
+    """By its largest training, the one by divergence at the lowest layer: it has the most logits in memory."""
+    shape = tmp_path / "shape"
+    shape.mkdir()
+    (shape / "config.json").write_bytes((checkpoint / "config.json").read_bytes())
+    parts = []
+    for model in (checkpoint, shape):
+        result = ladechat("sweep", "--model", model, "--out", tmp_path / "out.json", "--estimate", *FEW)
+        assert result.exit_code == 0, result.output
+        parts.append(result.stdout.partition("(what learns")[2].partition(")")[0])
+    assert parts[0] == parts[1] and "logits" in parts[0]
+
+
 def test_memory_of_7b_is_estimated_from_its_shape(tmp_path: Path) -> None:
     LlamaConfig(dtype="float16").save_pretrained(tmp_path)
     result = ladechat(

@@ -72,9 +72,8 @@ def test_without_sight_a_row_is_what_it_is_alone() -> None:
     base, batch_and_texts = base_of(model), random_batch(dice, 2)
     batch = batch_and_texts[0]
     maps = TransferMaps((1, 1), torch.randn(2, WIDTH, WIDTH) * 0.2)
-    context = read(base, batch.tokens, maps.layers)
-    blind = pseudo_pass(base, context, batch, maps, sight=False).final
-    seeing = pseudo_pass(base, context, batch, maps).final
+    blind = pseudo_pass(base, read(base, batch.tokens, maps.layers), batch, maps, sight=False).final
+    seeing = pseudo_pass(base, read(base, batch.tokens, maps.layers), batch, maps).final
     assert close(blind[0], seeing[0]) and not close(blind[1], seeing[1])
 
 

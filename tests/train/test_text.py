@@ -19,9 +19,7 @@ VOCABULARY = 10**5
 
 
 def writer(loaded: LoadedModel, **changes: Any) -> Writer:
-    usual: dict[str, Any] = {"longest": 12, "context_length": 1024, "temperature": 0.7, "seed": 1}
-    usual |= {"model": loaded.model, "tokenizer": loaded.tokenizer, "eos_ids": loaded.eos_ids}
-    return Writer(**{**usual, **changes})
+    return Writer(**{"loaded": loaded, "longest": 12, "temperature": 0.7, "seed": 1, **changes})
 
 
 def write(path: Path, by: Writer, tokens: int) -> TextFile:
