@@ -39,15 +39,7 @@ class Found(NamedTuple):
 
 
 def improved(runner: Runner, model: LayerSkippingModel, prompt: Sequence[int], file: Path, over: Over) -> Found:
-    """Search from the saved set, or else from the default one; save and return the best set.
-
-    Args:
-        runner: see `measured_rate`.
-        model: see `measured_rate`.
-        prompt: see `measured_rate`.
-        file: the file in which the set is saved for later sessions.
-        over: see `search`; also called between two decoding steps.
-    """
+    """Search from the set saved in a file, or else from the default one; save and return the best set."""
     saved = read_skipped(file, model.layers)
     start = default_skipped(model.layers) if saved is None else saved
     rate = measured_rate(runner, model, prompt, over)
@@ -68,14 +60,7 @@ def search(
     """Climb from a set, one layer at a time, until no single layer makes it faster or the search has to end.
 
     A set that seems faster is measured once more, and so is the best so far. Otherwise no set is tried twice. No new
-    one is started after the search has to end.
-
-    Args:
-        rate: returns the tokens per second with a set.
-        layers: the model's number of layers, at least one.
-        over: returns whether to end.
-        start: the first set.
-        seed: the seed of the order in which layers are tried; None: another order each time.
+    one is started after the search has to end. `rate` returns the tokens per second with a set.
     """
     dice = random.Random(seed)
     best, best_rate = start, rate(start)
@@ -103,14 +88,7 @@ def budget(
     stopped: Callable[[], bool] = lambda: False,
     clock: Clock = time.perf_counter,
 ) -> Over:
-    """Return a function that ends a search after some seconds, or when stopped; each call reports progress.
-
-    Args:
-        seconds: the time for the search, from now on.
-        progress: called with the fraction of it that has passed, 0 to 1.
-        stopped: returns whether the search was stopped.
-        clock: returns a time in seconds.
-    """
+    """Return a function that ends a search `seconds` from now, or when stopped; each call reports progress, 0 to 1."""
     began = clock()
 
     def over() -> bool:
@@ -137,7 +115,7 @@ def measured_rate(
         runner: the model's runner; its cache is left with the text generated last.
         model: the same model, for drafting.
         prompt: token ids, at least one, with room for `JUDGED_TOKENS` in the context.
-        over: returns whether the search has to end; called between two decoding steps.
+        over: called between two decoding steps.
         clock: returns a time in seconds.
     """
 

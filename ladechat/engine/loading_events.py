@@ -36,21 +36,18 @@ class LoadingReport:
         """Start the next stage; `stoppable` means that the user can skip it."""
         self._stage += 1
         self._doing, self._stoppable = doing, stoppable
-        self._emit(None, None, None)
+        self._emit()
 
     def bytes_done(self, done: int, total: int) -> None:
         """Report how many bytes of the stage are done."""
-        self._progress(done / total if total else 1.0, done, total)
+        self.fraction_done(done / total if total else 1.0, done, total)
 
-    def fraction_done(self, fraction: float) -> None:
+    def fraction_done(self, fraction: float, done: int | None = None, total: int | None = None) -> None:
         """Report how much of the stage is done, 0 to 1."""
-        self._progress(fraction, None, None)
-
-    def _progress(self, fraction: float, done: int | None, total: int | None) -> None:
         if fraction >= 1 or time.monotonic() - self._last >= SECONDS_BETWEEN:
             self._emit(fraction, done, total)
 
-    def _emit(self, fraction: float | None, done: int | None, total: int | None) -> None:
+    def _emit(self, fraction: float | None = None, done: int | None = None, total: int | None = None) -> None:
         self._last = time.monotonic()
         self._stream.emit(
             Loading(

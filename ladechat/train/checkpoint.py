@@ -58,9 +58,9 @@ def read_checkpoint(path: Path, recipe: Recipe, tensors: dict[str, Tensor], opti
                     if step:
                         averages = {kind: file.get_tensor(f"{name}.{kind}").to(tensor.device) for kind in AVERAGES}
                         optimiser.state[tensor] = {"step": torch.tensor(float(step)), **averages}
+    except TrainRefused:
+        raise
     except (SafetensorError, KeyError, ValueError, RuntimeError, AttributeError) as error:
-        if isinstance(error, TrainRefused):
-            raise
         raise TrainRefused(f"{path} is damaged, so the training cannot go on from it; {anew}.") from error
     except OSError as error:
         raise TrainRefused(f"{path} cannot be read: {error.strerror or error}; {anew}.") from error

@@ -21,27 +21,16 @@ SPARE = 1.2
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The sizes of a model.
+    """The sizes of a model."""
 
-    Attributes:
-        width: d, the width of hidden states.
-        depth: the number of decoder layers.
-        heads: the number of query heads.
-        key_width: the numbers in a token's keys, and in its values, in one layer.
-        inner_width: the width of the feed-forward part.
-        vocabulary: the number of tokens.
-        parameters: those of the whole model.
-        layer_parameters: those of one decoder layer.
-    """
-
-    width: int
-    depth: int
-    heads: int
-    key_width: int
-    inner_width: int
-    vocabulary: int
-    parameters: int
-    layer_parameters: int
+    width: int  # d, the width of hidden states
+    depth: int  # the number of decoder layers
+    heads: int  # the number of query heads
+    key_width: int  # the numbers in a token's keys, and in its values, in one layer
+    inner_width: int  # the width of the feed-forward part
+    vocabulary: int  # the number of tokens
+    parameters: int  # those of the whole model
+    layer_parameters: int  # those of one decoder layer
 
     @classmethod
     def of(cls, config: Any) -> "Shape":
@@ -69,23 +58,14 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The memory and disk space that a training needs, in bytes.
+    """The memory and disk space that a training needs, in bytes."""
 
-    Attributes:
-        model: the model's weights.
-        learnt: maps or heads, with gradients and averages.
-        stored: the states stored for the text of a step.
-        rows: the states of trained rows, stored for their gradients.
-        logits: the logits of these rows, with their gradients.
-        disk: the files, without the text.
-    """
-
-    model: int
-    learnt: int
-    stored: int
-    rows: int
-    logits: int
-    disk: int
+    model: int  # the model's weights
+    learnt: int  # maps or heads, with gradients and averages
+    stored: int  # the states stored for the text of a step
+    rows: int  # the states of trained rows, stored for their gradients
+    logits: int  # the logits of these rows, with their gradients
+    disk: int  # the files, without the text
 
     @property
     def beyond_model(self) -> int:

@@ -27,21 +27,13 @@ from ladechat.train.chunks import Batch
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A frozen model, as training uses it.
+    """A frozen model, as training uses it."""
 
-    Attributes:
-        loop: the model's layers.
-        windows: for each kind of layer, the positions of its sliding window; None: all.
-        adds_masks: whether its attention adds the mask to the scores.
-        dtype: the type that it computes in.
-        device: the device that it is on.
-    """
-
-    loop: LayerLoop
-    windows: dict[str, int | None]
-    adds_masks: bool
-    dtype: torch.dtype
-    device: torch.device
+    loop: LayerLoop  # the model's layers
+    windows: dict[str, int | None]  # for each kind of layer, the positions of its sliding window; None: all
+    adds_masks: bool  # whether its attention adds the mask to the scores
+    dtype: torch.dtype  # the type that it computes in
+    device: torch.device  # the device that it is on
 
     def mask(self, visible: NDArray[np.bool_], rows: NDArray[np.int64], keys: NDArray[np.int64]) -> Masks:
         """Return the mask of a pass, or one for each kind of layer.
@@ -68,19 +60,12 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The stored states of the pass over a batch of chunks.
+    """The stored states of the pass over a batch of chunks, for one `pseudo_pass`, which appends to the cache."""
 
-    Attributes:
-        inputs: by layer, its input hidden states (B, T, d), for the layers requested.
-        cache: keys and values from the lowest of these layers upwards, for one `pseudo_pass`, which appends its own.
-        final: (B, T, d), the input of the output layer.
-        after: by layer, its output hidden states, if all were requested.
-    """
-
-    inputs: dict[int, Tensor]
-    cache: DynamicCache
-    final: Tensor
-    after: dict[int, Tensor]
+    inputs: dict[int, Tensor]  # by layer, its input hidden states (B, T, d), for the layers requested
+    cache: DynamicCache  # keys and values from the lowest of these layers upwards
+    final: Tensor  # (B, T, d), the input of the output layer
+    after: dict[int, Tensor]  # by layer, its output hidden states, if all were requested
 
 
 @torch.no_grad()
@@ -90,7 +75,7 @@ def read(base: Base, tokens: Tensor, layers: Sequence[int], keep_all: bool = Fal
     Args:
         base: the model.
         tokens: (B, T), padded at the right: no row sees what comes after it.
-        layers: the layers whose inputs are requested; may be empty.
+        layers: the layers whose inputs are requested.
         keep_all: whether to store the output of each layer, too.
     """
     loop, (count, length) = base.loop, tokens.shape
@@ -112,15 +97,10 @@ def read(base: Base, tokens: Tensor, layers: Sequence[int], keep_all: bool = Fal
 
 @dataclass(frozen=True, slots=True)
 class PseudoPass:
-    """The hidden states of pseudo rows.
+    """The hidden states of pseudo rows."""
 
-    Attributes:
-        final: (k, B·A, d), the input of the output layer: the rows of each step, chunk by chunk.
-        after: by layer, its outputs (rows, B·A, d), for the steps that had entered, if all were requested.
-    """
-
-    final: Tensor
-    after: dict[int, Tensor]
+    final: Tensor  # (k, B·A, d), the input of the output layer: the rows of each step, chunk by chunk
+    after: dict[int, Tensor]  # by layer, its outputs (rows, B·A, d) of the steps that had entered, if requested
 
 
 def pseudo_pass(
@@ -134,7 +114,7 @@ def pseudo_pass(
         batch: the chunks and anchors.
         maps: the maps that make the rows.
         sight: whether a row sees the earlier rows of its anchor.
-        keep_all: whether to store the output of each layer.
+        keep_all: see `read`.
     """
     loop, (count, anchors) = base.loop, batch.anchors.shape
     mask, places = _layout(base, batch, len(maps.layers), sight)

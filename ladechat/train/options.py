@@ -22,35 +22,20 @@ class TrainRefused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All that decides the numbers a training ends with: a checkpoint is resumed only by the same recipe.
+    """All that decides the numbers a training ends with: a checkpoint is resumed only by the same recipe."""
 
-    Attributes:
-        method: one of `METHODS`.
-        base: the fingerprint of the model.
-        layers: (k,), the decoder layer before which each pseudo row enters; for Medusa k zeros.
-        sight: whether a pseudo row sees the earlier ones of its anchor.
-        loss: "ce": cross-entropy with the text's next tokens; "kl": divergence from the model's own distributions.
-        steps: the number of updates.
-        batch: the chunks in each update.
-        anchors: the positions of each chunk that are trained on.
-        length: the tokens of a chunk.
-        rate: the highest learning rate.
-        seed: the seed of the order of chunks and the choice of anchors.
-        text: the fingerprint of the tokens.
-    """
-
-    method: str
-    base: str
-    layers: tuple[int, ...]
-    sight: bool
-    loss: str
-    steps: int
-    batch: int
-    anchors: int
-    length: int
-    rate: float
-    seed: int
-    text: str
+    method: str  # one of `METHODS`
+    base: str  # the fingerprint of the model
+    layers: tuple[int, ...]  # (k,), the decoder layer before which each pseudo row enters; for Medusa k zeros
+    sight: bool  # whether a pseudo row sees the earlier ones of its anchor
+    loss: str  # "ce": cross-entropy with the text's next tokens; "kl": divergence from the model's own distributions
+    steps: int  # the number of updates
+    batch: int  # the chunks in each update
+    anchors: int  # the positions of each chunk that are trained on
+    length: int  # the tokens of a chunk
+    rate: float  # the highest learning rate
+    seed: int  # the seed of the order of chunks and the choice of anchors
+    text: str  # the fingerprint of the tokens
 
     @property
     def ahead(self) -> int:
@@ -67,39 +52,27 @@ class Recipe:
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """A training, as requested on the command line.
+    """A training, as requested on the command line; see also `Recipe`."""
 
-    Attributes:
-        method: one of `METHODS`, or "sweep".
-        out: the file to write. Text and checkpoint lie beside it.
-        text: a file of plain text to train on; None: the model writes it.
-        tokens: the number of tokens of text.
-        layers: see `Recipe`; None: the middle layer. For a sweep: the layers to try; None: all.
-        ahead: k.
-        temperature: the temperature of answers that the model writes.
-        minutes: the minutes between two checkpoints.
-        estimate: whether to only print the estimate of the cost.
-    """
-
-    method: str
+    method: str  # one of `METHODS`, or "sweep"
     model: str
     device: str
     dtype: str
-    out: Path
-    text: Path | None = None
-    tokens: int = 200_000
-    layers: tuple[int, ...] | None = None
-    ahead: int = 3
+    out: Path  # the file to write. Text and checkpoint lie beside it
+    text: Path | None = None  # a file of plain text to train on; None: the model writes it
+    tokens: int = 200_000  # the number of tokens of text
+    layers: tuple[int, ...] | None = None  # for a sweep those to try; None: the middle one, for a sweep all
+    ahead: int = 3  # k, the number of tokens guessed ahead
     loss: str = "ce"
     steps: int = 1000
     batch: int = 4
     anchors: int = 32
     length: int = 256
     rate: float = 4e-3
-    temperature: float = 0.0
+    temperature: float = 0.0  # the temperature of answers that the model writes
     seed: int = 0
-    minutes: float = 3.0
-    estimate: bool = False
+    minutes: float = 3.0  # the minutes between two checkpoints
+    estimate: bool = False  # whether to only print the estimate of the cost
 
     def check(self) -> None:
         """Check the options before anything is loaded.

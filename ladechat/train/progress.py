@@ -17,54 +17,44 @@ SMOOTHING = 0.05
 
 
 class TrainingReport:
-    """Shows the progress of a stage.
+    """Shows the progress of a stage: on a bar, or in lines where standard error is no terminal."""
 
-    Args:
-        bar: a bar on standard error; None if that is no terminal.
-    """
-
-    def __init__(self, bar: Progress | None) -> None:
-        self._bar = bar
-        self._task = None if bar is None else bar.add_task("", total=None, figures="")
+    def __init__(self, bar: Progress) -> None:
+        self._bar, self._lines = bar, bar.disable
+        self._task = bar.add_task("", total=None, figures="")
         self._doing, self._total, self._begun, self._first, self._said = "", 0, 0.0, 0, 0.0
         self._loss: float | None = None
         self._accuracy = ""
 
     def begin(self, doing: str, total: int, done: int = 0) -> None:
         """Start a stage, of which `done` is done already."""
-        self._doing, self._total, self._first = doing, total, done
+        self._doing, self._total, self._first, self._loss = doing, total, done, None
         self._begun = self._said = time.monotonic()
-        self._loss = None
-        if self._bar is not None and self._task is not None:
-            self._bar.reset(self._task, description=doing, total=total, completed=done, figures="")
-        else:
-            say(f"{doing}: {done:,} of {total:,}")
+        self._bar.reset(self._task, description=doing, total=total, completed=done, figures="")
+        self._say(done)
 
-    def reach(self, done: int) -> None:
+    def reach(self, done: int, figures: str = "") -> None:
         """Show how much of the stage is done."""
-        self._show(done, "")
+        self._bar.update(self._task, completed=done, figures=figures)
+        now = time.monotonic()
+        if now - self._said >= SECONDS_BETWEEN_LINES:
+            left = (now - self._begun) / max(1, done - self._first) * max(0, self._total - done)
+            self._say(done, f"; {figures}" if figures else "", f"; {in_time(left)} left")
+            self._said = now
 
     def step(self, done: int, loss: float) -> None:
         """Show that a step is done, with this loss."""
         self._loss = loss if self._loss is None else self._loss + SMOOTHING * (loss - self._loss)
-        self._show(done, f"loss {self._loss:.3f} {self._accuracy}".rstrip())
+        self.reach(done, f"loss {self._loss:.3f} {self._accuracy}".rstrip())
 
     def accuracy(self, done: int, found: Accuracy) -> None:
         """Show the accuracy on held-out text after `done` steps."""
         self._accuracy = in_figures(found)
-        if self._bar is None:
-            say(f"{self._doing}: {done:,} of {self._total:,}; held out: {self._accuracy}")
+        self._say(done, f"; held out: {self._accuracy}")
 
-    def _show(self, done: int, figures: str) -> None:
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done, figures=figures)
-            return
-        now = time.monotonic()
-        if now - self._said >= SECONDS_BETWEEN_LINES:
-            left = (now - self._begun) / max(1, done - self._first) * max(0, self._total - done)
-            more = f"; {figures}" if figures else ""
-            say(f"{self._doing}: {done:,} of {self._total:,}{more}; {in_time(left)} left")
-            self._said = now
+    def _say(self, done: int, *more: str) -> None:
+        if self._lines:
+            say(f"{self._doing}: {done:,} of {self._total:,}{''.join(more)}")
 
 
 def in_figures(found: Accuracy) -> str:
@@ -77,9 +67,6 @@ def in_figures(found: Accuracy) -> str:
 def report() -> Iterator[TrainingReport]:
     """Yield a report on standard error."""
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield TrainingReport(None)
-        return
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(20),
@@ -87,5 +74,5 @@ def report() -> Iterator[TrainingReport]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[figures]}", markup=False),
     )
-    with Progress(*columns, console=console) as bar:
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         yield TrainingReport(bar)

@@ -18,17 +18,11 @@ ROWS_AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """The guesses at some anchors.
+    """The guesses at some anchors."""
 
-    Attributes:
-        states: (k, n, d), input hidden states of the output layer, with gradients.
-        targets: (k, n), the tokens of the text.
-        real: (k, n, d), the model's own hidden states for these tokens.
-    """
-
-    states: Tensor
-    targets: Tensor
-    real: Tensor
+    states: Tensor  # (k, n, d), input hidden states of the output layer, with gradients
+    targets: Tensor  # (k, n), the tokens of the text
+    real: Tensor  # (k, n, d), the model's own hidden states for these tokens
 
 
 class Student:

@@ -9,7 +9,6 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#0
 
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 900, 420, 60, 40, 640, 370
 """Sizes of the picture, and edges of the frame in it, in pixels."""
-
 FONT = 'font-family="sans-serif" font-size="12"'
 
 
@@ -23,13 +22,9 @@ class Curve(NamedTuple):
 
 
 def chart(title: str, across: str, up: str, lines: Sequence[Curve]) -> str:
-    """Return a chart of lines over whole numbers, from 0 up, with a legend.
+    """Return a chart of lines, at least one with a point, over whole numbers, from 0 up, with a title and a legend.
 
-    Args:
-        title: the title above it.
-        across: the name of the horizontal axis.
-        up: the name of the vertical axis.
-        lines: at least one with a point.
+    `across` and `up` are the names of the axes.
     """
     places = sorted({x for line in lines for x, _ in line.points})
     top = max(y for line in lines for _, y in line.points) or 1.0

@@ -36,11 +36,6 @@ class TrainingInterrupted(Exception):
 class Training:
     """A training in progress.
 
-    Args:
-        base: the model.
-        recipe: what to train, and how.
-        chunks: the chunks to train on.
-
     Attributes:
         student: the trained part.
         step: the number of steps done.
@@ -84,7 +79,7 @@ class Training:
         return measure(self.student, self._base, batches, self.recipe.loss == "kl")
 
     def save(self, path: Path) -> None:
-        """Save the training in a checkpoint, see `write_checkpoint`."""
+        """Save the training, see `write_checkpoint`."""
         write_checkpoint(path, self.recipe, self.step, self.student.tensors, self._optimiser)
 
     def resume(self, path: Path) -> None:
@@ -109,16 +104,9 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Train to the end, with a checkpoint and a measurement on held-out text at intervals.
+    """Train to the end, with a checkpoint and a measurement on held-out text every so many seconds.
 
-    Args:
-        training: a new or resumed training.
-        checkpoint: the checkpoint's file.
-        seconds: the seconds between two checkpoints.
-        on_step: called after each step with its number and its loss.
-        on_accuracy: called after each measurement with the number of steps and the result.
-        stop: called before each step; returns whether to stop.
-        clock: returns seconds.
+    Calls `on_step` after each step with its number and loss, and `on_accuracy` after each measurement.
 
     Raises:
         TrainingInterrupted: `stop` returned true; the checkpoint holds all steps.
