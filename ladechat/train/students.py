@@ -25,32 +25,20 @@ class Guesses:
     real: Tensor  # (k, n, d), the model's own hidden states for these tokens
 
 
-class Student:
-    """A trained part. Its tensors are float32, whatever the model computes in.
-
-    Attributes:
-        tensors: the trained tensors, by name.
-    """
+class _Student:
+    """A trained part. Its tensors, by name, are float32, whatever the model computes in."""
 
     tensors: dict[str, Tensor]
 
     def __init__(self, base: Base, recipe: Recipe) -> None:
         self._base, self._recipe = base, recipe
 
-    def guesses(self, batch: Batch) -> Iterator[Guesses]:
-        """Yield the guesses at all anchors of a batch, in parts; `backward` may be called on each before the next."""
-        raise NotImplementedError
-
-    def maps(self) -> TransferMaps | MedusaHeads:
-        """Return the present maps or heads, for a drafter."""
-        raise NotImplementedError
-
     def _own(self, name: str) -> Tensor:
         """Return a tensor in the type that the model computes in."""
         return self.tensors[name].to(self._base.dtype)
 
 
-class TransferStudent(Student):
+class TransferStudent(_Student):
     """The maps of hidden transfer. They start as the identity: a row begins as the state that it is made from."""
 
     def __init__(self, base: Base, recipe: Recipe) -> None:
@@ -59,16 +47,18 @@ class TransferStudent(Student):
         self.tensors = {"weights": same.requires_grad_()}
 
     def guesses(self, batch: Batch) -> Iterator[Guesses]:
+        """Yield the guesses at all anchors of a batch."""
         ahead = self._recipe.ahead
         context = read(self._base, batch.tokens, self._recipe.layers)
         done = pseudo_pass(self._base, context, batch, self.maps(), self._recipe.sight)
         yield Guesses(done.final, batch.targets(ahead), batch.at(context.final, range(1, ahead + 1)))
 
     def maps(self) -> TransferMaps:
+        """Return the present maps, for a drafter."""
         return TransferMaps(self._recipe.layers, self._own("weights"))
 
 
-class MedusaStudent(Student):
+class MedusaStudent(_Student):
     """The heads of Medusa-1. Their blocks start at zero: a head begins as the model's own output layer."""
 
     def __init__(self, base: Base, recipe: Recipe) -> None:
@@ -79,6 +69,7 @@ class MedusaStudent(Student):
         self.tensors = {"weights": weights.requires_grad_(), "biases": biases.requires_grad_()}
 
     def guesses(self, batch: Batch) -> Iterator[Guesses]:
+        """Yield the guesses in parts; `backward` may be called on each before the next."""
         steps = range(1, self._recipe.ahead + 1)
         final = read(self._base, batch.tokens, ()).final
         (states,), targets, real = batch.at(final, [0]), batch.targets(len(steps)), batch.at(final, steps)
@@ -87,7 +78,11 @@ class MedusaStudent(Student):
             yield Guesses(self.maps()(states[part]), targets[:, part], real[:, part])
 
     def maps(self) -> MedusaHeads:
+        """Return the present heads, for a drafter."""
         return MedusaHeads(self._own("weights"), self._own("biases"))
+
+
+Student = TransferStudent | MedusaStudent
 
 
 def make_student(base: Base, recipe: Recipe) -> Student:

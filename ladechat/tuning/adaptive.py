@@ -145,10 +145,10 @@ class AdaptivePolicy:
         """Add up to `MAX_DRAFTS` nodes to the tree, the most likely first, and fill in `slots`. Return the falling
         chances of the slots that were added, and of those that would be without hidden states.
         """
-        children: defaultdict[tuple[int, int], list[int]] = defaultdict(list)  # of a proposal and one of its nodes
-        for index, proposal in enumerate(proposals):
+        children = [defaultdict[int, list[int]](list) for _ in proposals]  # of each node and `ROOT`
+        for below, proposal in zip(children, proposals, strict=True):
             for node, one in enumerate(() if proposal.whole else proposal.nodes):
-                children[index, one.parent].append(node)
+                below[one.parent].append(node)
         waiting = [(-1.0, index, ROOT) for index in range(len(proposals))]  # a heap: −chance, proposal, node
         chances, without_hidden = list[float](), dict[int, float]()
         while waiting and len(chances) < MAX_DRAFTS and -waiting[0][0] >= LEAST_CHANCE:
@@ -162,6 +162,6 @@ class AdaptivePolicy:
                     chances.append(-negative)
                 if not proposals[index].from_hidden:
                     without_hidden.setdefault(own[node], -negative)
-            for child in children.get((index, node), ()):
+            for child in children[index].get(node, ()):
                 heapq.heappush(waiting, (negative * self._rates(nodes[child]), index, child))
         return chances, list(without_hidden.values())
