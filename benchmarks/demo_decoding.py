@@ -22,7 +22,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from ladechat.bench.machine import describe
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits
-from ladechat.model.loading.threads import leave_a_core_free
+from ladechat.model.loading.device import leave_a_core_free
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import lookahead
 

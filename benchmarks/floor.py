@@ -22,7 +22,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, Pre
 
 from benchmarks.demo_decoding import BUNDLED
 from ladechat.bench.machine import describe
-from ladechat.model.loading.threads import leave_a_core_free
+from ladechat.model.loading.device import leave_a_core_free
 
 PASSES = (1, 4, 8, 15, 30, 60, 120)
 REPEATS = 9

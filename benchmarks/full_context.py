@@ -20,7 +20,7 @@ from benchmarks.demo_decoding import BUNDLED, REFERENCE, answered
 from ladechat.bench.machine import describe
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits
-from ladechat.model.loading.threads import leave_a_core_free
+from ladechat.model.loading.device import leave_a_core_free
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import lookahead
 

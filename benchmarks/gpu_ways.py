@@ -11,7 +11,6 @@ from ladechat.bench.methods import clock
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits, Step
 from ladechat.model.runners.graphs import GraphPasses, unrecorded
-from ladechat.model.runners.recording import graph_passes
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import lookahead
 
@@ -60,11 +59,13 @@ class Ways:
     def recorded(self, kernels: bool = True) -> GraphPasses | None:
         """CUDA graphs, of which none is recorded yet, of our kernels or the model's own; on a CPU as `unrecorded`."""
         record = None if self.model.device.type == "cuda" else unrecorded
-        return graph_passes(self.runner, self.model, record, kernels)
+        self.runner.use_graphs(record, kernels)
+        return self.runner.graphs
 
     def unrecorded(self) -> GraphPasses | None:
         """The same passes, each run anew."""
-        return graph_passes(self.runner, self.model, unrecorded)
+        self.runner.use_graphs(unrecorded)
+        return self.runner.graphs
 
 
 def random_model(plan: Plan) -> PreTrainedModel:

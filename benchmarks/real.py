@@ -28,7 +28,7 @@ from benchmarks.real_report import make_report, show
 from ladechat.bench.machine import describe
 from ladechat.bench.measure import rotated
 from ladechat.bench.options import PLAIN, listed
-from ladechat.model.loading.threads import available_cores
+from ladechat.model.loading.device import available_cores
 
 ROOT = Path(__file__).parent.parent
 DECODERS = "lookahead,prompt_lookup,suffix,recycling,auto"

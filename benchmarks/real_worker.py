@@ -71,7 +71,7 @@ def of_this(folder: Path, decoders: Sequence[str], settings: Settings) -> Implem
     from ladechat.decoder.verify_mask import SlotTree
     from ladechat.model.kernels.build import Build
     from ladechat.model.load import load
-    from ladechat.model.loading.threads import kernel_threads
+    from ladechat.model.loading.device import kernel_threads
 
     loaded = load(folder, folder.name, "cpu", "float32", lambda _: None, lambda _: None, kernels=Build())
     methods = {method.name: _method(method) for method in make_methods(loaded, decoders, settings)}

@@ -5,8 +5,7 @@ import torch
 
 from ladechat import catalog, registry
 from ladechat.decoder.step import Limits
-from ladechat.model.loading.trained_maps import load_maps
-from ladechat.model.trained import KINDS
+from ladechat.model.trained import KINDS, load_maps
 from ladechat.registry import Shared
 from ladechat.tuning.costs import PassCosts
 from tests.tiny import DEMO, demo_model, demo_prompt, layered_runner_for, plain, tokens_of

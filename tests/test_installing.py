@@ -88,7 +88,7 @@ def test_the_package_itself_imports_nothing_in_which_ctrl_c_could_be_a_traceback
 
 LIBRARY_STOPPED = """
 import os, signal, sys
-from ladechat.model.checkpoint import libraries
+from ladechat.model.checkpoint import faults
 class Interrupt:
     def find_spec(self, name, *_):
         if name == "stopped":
@@ -97,8 +97,8 @@ class Interrupt:
             except KeyboardInterrupt:
                 raise ImportError("another error is made of it")
 sys.meta_path.insert(0, Interrupt())
-libraries.LIBRARIES = ("stopped",)
-libraries.import_libraries()
+faults.LIBRARIES = ("stopped",)
+faults.import_libraries()
 """
 
 

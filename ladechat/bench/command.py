@@ -10,9 +10,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from ladechat.bench.options import PLAIN, TRANSFORMERS, BenchOptions, BenchRefused
 from ladechat.bench.questions import Question, read_questions
+from ladechat.model.checkpoint.faults import import_libraries
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import LoadError
-from ladechat.model.checkpoint.libraries import import_libraries
 from ladechat.model.kernels.build import Build
 from ladechat.private_folder import keep_torch_caches_private
 from ladechat.terminal import say
@@ -115,9 +115,8 @@ def load_model(
     import_libraries()
     import torch
 
-    from ladechat.model.load import choose_device, load, slower_on_cpu
-    from ladechat.model.loading.threads import default_threads, leave_a_core_free
-    from ladechat.model.runners.recording import use_graphs
+    from ladechat.model.load import load
+    from ladechat.model.loading.device import choose_device, default_threads, leave_a_core_free, slower_on_cpu
 
     torch.set_num_threads(default_threads())
     if kernels:
@@ -127,7 +126,7 @@ def load_model(
         progress.say(f"Everything takes long here: {why}.")
     stage, done = progress.begin, progress.reach
     loaded = load(folder, model, device, dtype, stage, done, quantize=quantize, kernels=build, maps=maps)
-    use_graphs(loaded.runner, loaded.model)
+    loaded.runner.use_graphs()
     return loaded
 
 

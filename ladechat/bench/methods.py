@@ -20,8 +20,8 @@ from ladechat.decoder.runner import Runner
 from ladechat.decoder.step import Limits, Step
 from ladechat.model.kernels.swap import PackedLinear
 from ladechat.model.load import LoadedModel
-from ladechat.model.loading.threads import Threads, default_threads
-from ladechat.model.runners.cache_argument import CACHE
+from ladechat.model.loading.device import Threads, default_threads
+from ladechat.model.runners.kv_cache import CACHE
 from ladechat.registry import Shared
 from ladechat.tuning.costs import PassCosts
 

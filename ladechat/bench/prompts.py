@@ -12,7 +12,7 @@ from ladechat.decoder.step import Limits
 from ladechat.layer_search import JUDGED_QUESTION, JUDGED_TOKENS
 from ladechat.model.checkpoint.chat_template import ChatTemplate
 from ladechat.model.load import LoadedModel
-from ladechat.model.loading.known_ids import UnknownToken, check_ids
+from ladechat.model.loading.token_ids import UnknownToken, check_ids
 from ladechat.protocol import Message
 
 

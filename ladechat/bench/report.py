@@ -20,7 +20,7 @@ from ladechat.bench.options import PLAIN, TRANSFORMERS
 from ladechat.bench.prompts import BenchPrompt
 from ladechat.files import replace_file
 from ladechat.model.load import LoadedModel
-from ladechat.model.loading.threads import Threads
+from ladechat.model.loading.device import Threads
 
 PRECISE = ("float32", "float64")
 """Types in which no difference is expected; in shorter ones, passes of different size round visibly differently."""

@@ -41,7 +41,7 @@ def _tune(model: str, device: str, dtype: str, quantize: str | None) -> int:
         from ladechat.bench.options import BenchRefused
         from ladechat.bench.prompts import make_prompts
         from ladechat.decoder.step import Limits
-        from ladechat.model.pass_facts import pass_facts
+        from ladechat.model.load import pass_facts
         from ladechat.tuning.adaptive import AdaptivePolicy
         from ladechat.tuning.costs import PassCosts
         from ladechat.tuning.saved import saved_file

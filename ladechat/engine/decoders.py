@@ -16,7 +16,7 @@ from ladechat.decoder.sampler import Sampler
 from ladechat.engine.policy_view import PolicyView, decision_of
 from ladechat.engine.sampling import sampling
 from ladechat.layer_search import Over, improved, read_skipped
-from ladechat.model.loading.trained_maps import Maps
+from ladechat.model.trained import Maps
 from ladechat.protocol import Configure, Decision, DecoderInfo, PolicyChoice, Settings, Value
 from ladechat.registry import Shared
 from ladechat.tuning.adaptive import AdaptivePolicy

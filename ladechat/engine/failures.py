@@ -11,7 +11,7 @@ from ladechat.model.parallel.workers import OUT_OF_MEMORY
 from ladechat.protocol import Failed, Settings
 
 if TYPE_CHECKING:
-    from ladechat.model.loading.known_ids import UnknownToken
+    from ladechat.model.loading.token_ids import UnknownToken
 
 MOST_OF_AN_ERROR = 2000
 """How many characters of a library's error message are shown; the log has all of it."""

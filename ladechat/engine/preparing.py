@@ -10,7 +10,7 @@ from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.turn import Emit, Service
 from ladechat.layer_search import JUDGED_QUESTION, JUDGED_TOKENS, budget
 from ladechat.model.checkpoint.files import LoadError
-from ladechat.model.loading.known_ids import UnknownToken, check_ids
+from ladechat.model.loading.token_ids import UnknownToken, check_ids
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 from ladechat.registry import why_unusable
 

@@ -28,9 +28,9 @@ from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine.watcher import watch_input
 from ladechat.engine_options import EngineOptions
 from ladechat.garbage import collect_rarely
+from ladechat.model.checkpoint.faults import import_libraries
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import local_folder, local_gguf, tokenizer_fingerprint
-from ladechat.model.checkpoint.libraries import import_libraries
 from ladechat.model.kernels.build import Build
 from ladechat.model.parallel.workers import Workers
 from ladechat.private_folder import keep_torch_caches_private
@@ -233,7 +233,7 @@ class Engine:
         from ladechat.engine.chat_format import MessageTooLong, NothingToAnswer, RefusedByTemplate
         from ladechat.engine.decoders import RefusedSettings
         from ladechat.engine.turn import answer
-        from ladechat.model.loading.known_ids import UnknownToken
+        from ladechat.model.loading.token_ids import UnknownToken
 
         self._stop = False
         self._pace.begin_answer()
@@ -306,8 +306,7 @@ def _load(options: EngineOptions, report: LoadingReport, workers: Workers | None
     report.begin("starting PyTorch and transformers")
     import_libraries()
     from ladechat.model.load import load
-    from ladechat.model.loading.threads import leave_a_core_free
-    from ladechat.model.runners.recording import use_graphs
+    from ladechat.model.loading.device import leave_a_core_free
 
     leave_a_core_free(workers.processes if workers else 1)
     loaded = load(
@@ -322,5 +321,5 @@ def _load(options: EngineOptions, report: LoadingReport, workers: Workers | None
         Build(),
         [Path(file) for file in options.maps or ()],
     )
-    use_graphs(loaded.runner, loaded.model)
+    loaded.runner.use_graphs()
     return loaded

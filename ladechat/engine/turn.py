@@ -21,10 +21,9 @@ from ladechat.engine.interruptible import unless_stopped
 from ladechat.engine.plain_cost import PlainStepCost
 from ladechat.engine.step_events import step_event
 from ladechat.engine.stop_text import StopText
-from ladechat.model.load import LoadedModel
-from ladechat.model.loading.known_ids import check_ids
-from ladechat.model.loading.memory_use import memory_use
-from ladechat.model.pass_facts import pass_facts
+from ladechat.model.load import LoadedModel, pass_facts
+from ladechat.model.loading.memory import memory_use
+from ladechat.model.loading.token_ids import check_ids
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 from ladechat.protocol import Settings
 from ladechat.tuning.saved import saved_file

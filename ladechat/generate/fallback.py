@@ -40,7 +40,7 @@ from ladechat.generate.preparation import at_usual_positions, prepares_as_usual
 from ladechat.generate.request import Request
 from ladechat.generate.room import why_no_room
 from ladechat.generate.verdicts import hooks_of
-from ladechat.model.runners.cache_argument import CACHE
+from ladechat.model.runners.kv_cache import CACHE
 from ladechat.model.runners.rope import rope_boundary
 
 USUAL = ("attention_mask", "position_ids", CACHE, "use_cache", "logits_to_keep")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, GenerationMixin, PreTrainedModel
 
-from ladechat.model.runners.cache_argument import CACHE
+from ladechat.model.runners.kv_cache import CACHE
 
 NOT_OF_THE_TEXT = (CACHE, "use_cache", "logits_to_keep", "return_dict", "is_first_iteration")
 """Keys that it may return in addition to the text, its mask and its positions: they do not change what a pass reads."""

@@ -5,13 +5,14 @@ They are safetensors files, which contain no code, with a header that names the 
 
 import hashlib
 import json
+import logging
 import operator
 import os
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from platformdirs import user_data_path
@@ -23,6 +24,9 @@ from ladechat.decoder.drafters.medusa import MedusaHeads
 from ladechat.decoder.hidden import TransferMaps
 from ladechat.files import DAMAGE, replace_file
 from ladechat.model.checkpoint.files import LoadError, is_gguf, weight_files
+from ladechat.model.runners.model_runner import ModelRunner
+
+logger = logging.getLogger(__name__)
 
 FORMAT = "ladechat-trained-1"
 KINDS = ("transfer", "medusa")
@@ -56,8 +60,7 @@ class Trained:
     steps: int
 
 
-@dataclass(frozen=True)
-class _Header:
+class _Header(NamedTuple):
     """The header of a file, validated."""
 
     kind: str
@@ -101,10 +104,6 @@ def find_trained(folder: Path, base: str) -> dict[str, Path]:
     """Return the trained files of a model, by kind: beside its weights, or else in `trained_folder`.
 
     A folder without search permission counts as having them, so that reading them reports the error.
-
-    Args:
-        folder: the checkpoint, a folder or a GGUF file.
-        base: its fingerprint.
     """
     places = (folder.parent if is_gguf(folder) else folder, trained_folder(base))
     found: dict[str, Path] = {}
@@ -132,9 +131,7 @@ def write_trained(path: Path, trained: Trained) -> None:
         ValueError: not all of its numbers are finite.
     """
     maps = trained.maps
-    tensors = {"weights": _in_16_bits(maps.weights)}
-    if isinstance(maps, MedusaHeads):
-        tensors["biases"] = _in_16_bits(maps.biases)
+    tensors = {name: _in_16_bits(getattr(maps, name)) for name in TENSORS[trained.kind]}
     header = {
         "format": FORMAT,
         "kind": trained.kind,
@@ -161,19 +158,14 @@ def read_trained(
 ) -> Trained:
     """Read the maps or heads in a file, for passes of a model.
 
-    Args:
-        path: the file.
-        base: the fingerprint of the model.
-        depth: the number of its decoder layers.
-        width: d, the size of its hidden states.
-        device: the model's device.
-        dtype: the type in which it computes.
+    The model has this fingerprint (`base`), and `depth` layers of hidden states of size `width`.
 
     Raises:
         LoadError: the file cannot be read, is of another format or damaged, or was trained for another model.
     """
-    _check_is_a_file(path)
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe may never end
+            raise _refused(f"{path} is a folder, a device or a pipe, not a file.", "Give the file in it, or another")
         with safe_open(path, framework="pt", device="cpu") as file:
             header = _header(path, file.metadata())
             _check_model(path, header, base, depth)
@@ -182,24 +174,14 @@ def read_trained(
     except SafetensorError as error:
         message = f"{path} is no safetensors file, or not all of it is there."
         raise _refused(message, "Copy it again, or train anew") from error
-    except OSError as error:
-        raise _refused(f"{path} cannot be read: {error.strerror or error}.", "Give another file") from error
+    except (OSError, ValueError) as error:  # ValueError: no path
+        why = getattr(error, "strerror", None) or error
+        raise _refused(f"{path} cannot be read: {why}.", "Give another file") from error
     if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
         raise _refused(f"{path} holds numbers that are not finite, which guess nothing.", "Train anew")
     placed = {name: tensor.to(device, dtype) for name, tensor in tensors.items()}
     maps = TransferMaps(tuple(header.layers), **placed) if header.kind == "transfer" else MedusaHeads(**placed)
     return Trained(header.kind, maps, header.chances, header.base, header.base_name, header.steps)
-
-
-def _check_is_a_file(path: Path) -> None:
-    """Refuse a missing path, and one whose reading may never end, such as a pipe."""
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise _refused(f"{path} cannot be read: {why}.", "Give another file") from error
-    if not stat.S_ISREG(mode):
-        raise _refused(f"{path} is a folder, a device or a pipe, not a file.", "Give the file in it, or another")
 
 
 def _header(path: Path, found: Mapping[str, str] | None) -> _Header:
@@ -267,3 +249,56 @@ def _check_shapes(path: Path, header: _Header, file: Any, width: int) -> None:
 
 def _refused(message: str, what_to_do: str) -> LoadError:
     return LoadError("load_failed", message, f"{what_to_do}: ladechat train makes such files.")
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Maps and heads for one model.
+
+    Attributes:
+        by_kind: the maps and heads found, by kind.
+        missing: for each other kind the reason why there are none, as a sentence.
+    """
+
+    by_kind: Mapping[str, Trained] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_maps(runner: ModelRunner, folder: Path, name: str, dtype: torch.dtype, named: Sequence[Path] = ()) -> Maps:
+    """Read the maps and heads trained for a model: the named files, and for other kinds those of `find_trained`.
+
+    An invalid file that was not named is left out, with a line in the log. Of two named ones the later one is used.
+
+    Raises:
+        LoadError: a named file is invalid, or its kind cannot be used with this model.
+    """
+    loop, reason = runner.loop, runner.capabilities.logits_only
+    if loop is None or reason is not None:
+        reason = reason or "Its passes give logits alone."
+        if named:
+            message = f"Nothing that was trained for hidden states can be used with {name}: {reason}"
+            raise LoadError("load_failed", message, "Leave --maps out.")
+        return Maps(missing=dict.fromkeys(KINDS, reason))
+    base = fingerprint(folder)
+
+    def read(path: Path) -> Trained:
+        return read_trained(path, base, loop.depth, loop.width, runner.device, dtype)
+
+    by_kind = {trained.kind: trained for trained in map(read, named)}
+    how = f"--model {name} --out"
+    missing = {
+        kind: f"Nothing was trained for {name} yet; ladechat train {kind} {how} {kind}.safetensors does it."
+        for kind in KINDS
+    }
+    for kind, path in find_trained(folder, base).items():
+        if kind not in by_kind:
+            try:
+                trained = read(path)
+                if trained.kind != kind:
+                    message = f"{path} holds what was trained for {trained.kind}, not for {kind}."
+                    raise LoadError("load_failed", message, f"Call it {trained.kind}.safetensors.")
+                by_kind[kind] = trained
+            except LoadError as error:
+                missing[kind] = f"{error} {error.hint}"
+                logger.warning("%s", missing[kind])
+    return Maps(by_kind, {kind: why for kind, why in missing.items() if kind not in by_kind})

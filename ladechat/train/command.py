@@ -108,8 +108,8 @@ def _config_without_weights(model: str) -> Path | None:
 def _estimate_from_shapes(options: TrainOptions, folder: Path) -> int:
     import torch
 
-    from ladechat.model.load import choose_device, choose_dtype
     from ladechat.model.loading.config import read_config
+    from ladechat.model.loading.device import choose_device, choose_dtype
     from ladechat.train.estimate import Shape, memory_lines, needs, work_line
 
     config = read_config(folder)

@@ -1,6 +1,6 @@
 """The passes of a frozen model in training: one over the text, and pseudo rows of some anchors on top of it.
 
-The rows, their mask and their positions are those of `ladechat.model.runners.pseudo_rows`, where an anchor is a slot
+The rows, their mask and their positions are those of `ladechat.model.runners.layer_loop`, where an anchor is a slot
 that carries rows:
 
     chunk tokens   0 1 2 3 4 5 …     read once, without gradients; each layer's keys and values are cached
@@ -19,8 +19,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from ladechat.decoder.hidden import TransferMaps
-from ladechat.model.runners.layer_loop import LayerLoop, Masks
-from ladechat.model.runners.pseudo_rows import Rows, first_rows, transferred
+from ladechat.model.runners.layer_loop import LayerLoop, Masks, rows_of, transferred, with_pseudo_rows
 from ladechat.model.runners.slots import Slots
 from ladechat.train.chunks import Batch
 
@@ -129,7 +128,7 @@ def pseudo_pass(
             rows = transferred(maps, entered, of_anchors).view(len(entered), count, anchors, -1)
             hidden = torch.cat([hidden, rows.transpose(0, 1).flatten(1, 2)], 1)
             there = hidden.shape[1]
-            own_mask, own_places = first_rows(mask, there, total), places[:, :there]
+            own_mask, own_places = rows_of(mask, 0, there, total), places[:, :there]
             angles = loop.angles(hidden, own_places)
         hidden = loop.through(layer, hidden, own_mask, own_places, angles, context.cache)
         if keep_all:
@@ -147,7 +146,7 @@ def _layout(base: Base, batch: Batch, ahead: int, sight: bool) -> tuple[Masks, T
     """Return the mask (B, 1, k·A, T + k·A) and the positions (B, k·A) of the pseudo rows of a batch."""
     length = batch.tokens.shape[1]
     causal = Slots.causal([0] * length)
-    laid_out = [Rows.of(causal, anchors, ahead).slots for anchors in batch.anchors.tolist()]
+    laid_out = [with_pseudo_rows(causal, anchors, ahead) for anchors in batch.anchors.tolist()]
     visible = np.stack([slots.mask[length:] for slots in laid_out])
     if not sight:
         visible[:, :, length:] &= np.eye(visible.shape[1], dtype=np.bool_)

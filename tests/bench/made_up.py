@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ladechat.bench.methods import TimedAnswer
 from ladechat.bench.prompts import BenchPrompt
 from ladechat.decoder.step import Limits
-from ladechat.model.loading.threads import Threads
+from ladechat.model.loading.device import Threads
 
 
 def answer(tokens: Sequence[int], passes: int = 1, first: int = 1, rest_seconds: float = 1.0) -> TimedAnswer:

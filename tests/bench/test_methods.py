@@ -17,7 +17,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Draft, Limits, Step
 from ladechat.model.load import LoadedModel, load
-from ladechat.model.loading.threads import Threads
+from ladechat.model.loading.device import Threads
 from ladechat.registry import Shared
 from ladechat.tuning.adaptive import AdaptivePolicy
 from ladechat.tuning.costs import PassCosts

@@ -13,7 +13,7 @@ from ladechat.bench.methods import TimedAnswer
 from ladechat.bench.options import KINDS
 from ladechat.bench.report import BenchReport, make_report, show, write_json
 from ladechat.model.load import LoadedModel
-from ladechat.model.loading.threads import Threads
+from ladechat.model.loading.device import Threads
 from tests.bench.made_up import answer, prompt
 
 TEN = tuple(range(10, 20))

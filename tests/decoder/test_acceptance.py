@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ladechat.decoder.acceptance import accept, log_probabilities
 from ladechat.decoder.sampler import Sampler, Sampling
 from ladechat.decoder.verify_mask import SlotTree
-from ladechat.model.runners.argmax import argmax_with_log_probabilities
+from ladechat.model.runners.logits import argmax_with_log_probabilities
 
 guesses = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=4), max_size=6)
 VOCABULARY = 4

@@ -19,7 +19,6 @@ from ladechat.decoder.step import Limits, Step
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.loading.self_check import tree_runner
 from ladechat.model.runners.graphs import unrecorded
-from ladechat.model.runners.recording import graph_passes
 from ladechat.model.runners.tree import TreeRunner
 from tests.model.runners.trees import TOLERANCE, random_tree
 from tests.tiny import VOCABULARY, layered_runner_for, plain, random_model, run, runner_for, tokens_of
@@ -166,7 +165,7 @@ def test_drafts_that_overflow_do_not_spoil_recorded_passes(policy: Policy, monke
     """A recorded pass reads the places behind its own slots, too, where drafts were: 0 · NaN is NaN."""
     model, prompt = random_model(0), [5, 6, 7]
     runner = layered_runner_for(model, 2048)
-    runner.graphs = graph_passes(runner, model, record=unrecorded)
+    runner.use_graphs(unrecorded)
     assert runner.graphs is not None and runner.loop is not None
     through = runner.loop.through
 
@@ -189,7 +188,7 @@ def test_decoders_may_be_switched_mid_way_also_on_recorded_passes(seed: int) -> 
     dice, model = random.Random(seed), random_model(seed % 3)
     prompt, written = drawn_prompt(dice), list[int]()
     runner = layered_runner_for(model, 2048)
-    runner.graphs = graph_passes(runner, model, record=unrecorded)
+    runner.use_graphs(unrecorded)
     while len(written) < 60:
         skipping = drafting(runner, drawn_layers(dice, runner.layers), dice.randint(1, 12))
         decoder = dice.choice([skipping, skipping, registry.lookahead(runner), Decoder(runner)])

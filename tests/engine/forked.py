@@ -19,7 +19,7 @@ import torch
 from ladechat.engine import server
 from ladechat.engine_options import EngineOptions
 from ladechat.model.checkpoint import template
-from ladechat.model.parallel import worker, workers
+from ladechat.model.parallel import workers
 from ladechat.protocol import Settings
 from tests.engine.wire import ProcessLine
 
@@ -85,8 +85,8 @@ class Forked(ProcessLine):
 
 
 def _worker(command: Sequence[str], stdin: int, stdout: int) -> Child:
-    assert command[1:] == ["-P", "-m", worker.__name__]
-    return Child(worker.main, stdin, stdout, stdout)
+    assert command[1:] == ["-P", "-m", workers.__name__]
+    return Child(workers.main, stdin, stdout, stdout)
 
 
 def _become(run: Callable[[], int | None], streams: tuple[int, int, int]) -> NoReturn:

@@ -8,8 +8,7 @@ import torch
 from ladechat import catalog
 from ladechat.engine.decoders import Decoders, RefusedSettings
 from ladechat.model.load import load
-from ladechat.model.loading.trained_maps import Maps
-from ladechat.model.trained import write_trained
+from ladechat.model.trained import Maps, write_trained
 from ladechat.protocol import Configure, Failed, Ready, Settings, SettingsApplied
 from tests.engine.inside import inside
 from tests.engine.wire import Wire

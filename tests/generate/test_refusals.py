@@ -9,7 +9,7 @@ from transformers import MaxLengthCriteria, PreTrainedModel, StoppingCriteriaLis
 from transformers.cache_utils import DynamicCache
 
 from ladechat import lookahead_generate, lookahead_steps
-from ladechat.model.runners.cache_argument import CACHE
+from ladechat.model.runners.kv_cache import CACHE
 from tests.generate.requests import PAD, PROMPT, Collected, fast, generate, handed_on, lookahead
 from tests.tiny import VOCABULARY, new_model, random_model
 

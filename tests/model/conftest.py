@@ -8,7 +8,7 @@ from huggingface_hub import close_session, constants
 
 from ladechat.model.checkpoint import hub as hub_module
 from ladechat.model.checkpoint import transfer
-from ladechat.model.checkpoint.hub_http import httpx
+from ladechat.model.checkpoint.hub_answers import httpx
 from ladechat.model.runners import graphs
 from tests.hub_server import HubServer, running_hub
 from tests.waiting import patience

@@ -20,9 +20,9 @@ from ladechat.decoder.loop import Decoder
 from ladechat.engine.chat_format import ChatFormat
 from ladechat.model.checkpoint.fetch import GGUF_PACKAGES, fetch
 from ladechat.model.checkpoint.files import LoadError, LoadErrorCode, in_words
-from ladechat.model.checkpoint.gguf_file import read_gguf
 from ladechat.model.load import LoadedModel, load
 from ladechat.model.loading import memory
+from ladechat.model.loading.gguf_file import read_gguf
 from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer
 from ladechat.protocol import Message
 from ladechat.registry import lookahead

@@ -16,7 +16,8 @@ from transformers.models.auto import auto_factory
 from ladechat.decoder.loop import Decoder
 from ladechat.engine.chat_format import ChatFormat
 from ladechat.model.checkpoint.files import LoadError, LoadErrorCode, tokenizer_fingerprint
-from ladechat.model.load import CHECK_STAGE, WEIGHTS_STAGE, LoadedModel, choose_device, choose_dtype, load
+from ladechat.model.load import CHECK_STAGE, WEIGHTS_STAGE, LoadedModel, load
+from ladechat.model.loading.device import choose_device, choose_dtype
 from ladechat.protocol import Message
 from tests.engine.tokenizers import encoded, sentencepiece
 from tests.model.refusals import assert_told

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.model.load import LoadedModel, load
-from ladechat.model.loading.threads import Threads
-from ladechat.model.pass_facts import pass_facts
+from ladechat.model.load import LoadedModel, load, pass_facts
+from ladechat.model.loading.device import Threads
 from ladechat.tuning.saved import saved_file
 from tests.llama2 import save_checkpoint
 

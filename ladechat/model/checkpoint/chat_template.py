@@ -103,9 +103,7 @@ class ChatTemplate:
     The prompt is the template's rendering of the messages, tokenized as transformers does. Marks in a user's text stay
     text: see `marks`.
 
-    Args:
-        tokenizer: the checkpoint's.
-        model: the model's name, by which a Llama-2-Chat without a template is recognised.
+    `model` is the model's name, by which a Llama-2-Chat without a template is recognised.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, model: str = "") -> None:
@@ -122,13 +120,13 @@ class ChatTemplate:
             TemplateError: the template refuses the conversation.
         """
         sent = [
-            TemplateMessage(
-                message.role, message.content if message.role == "assistant" else self.marks.guarded(message.content)
-            )
-            for message in messages
+            TemplateMessage(said.role, said.content if said.role == "assistant" else self.marks.guarded(said.content))
+            for said in messages
         ]
         text, folded = self._written(sent)
-        foreign = [n for n, said in enumerate(messages) if said.role == "assistant" and not self._has_own_marks(said)]
+        answers = [(n, said) for n, said in enumerate(messages) if said.role == "assistant"]
+        shown = self.marks.shown_among  # in an answer that was generated with the marks that its text has, all are
+        foreign = [n for n, said in answers if self.marks.ids_in(said.content) != shown(said.token_ids or [])]
         for mark in sorted({mark for n in foreign for mark in self.marks.ids_in(sent[n].text)}):
             # Marks in an answer stay text too, unless the template searches for them, as for the end of thinking.
             guarded = list(sent)
@@ -164,26 +162,18 @@ class ChatTemplate:
         """
         return self._render(turns, generation_prompt=False)
 
-    def _has_own_marks(self, answer: Said) -> bool:
-        """Return whether an answer was generated with the same marks that its text has."""
-        return self.marks.ids_in(answer.content) == self.marks.shown_among(answer.token_ids or [])
-
     def _written(self, turns: Sequence[TemplateMessage]) -> tuple[str, bool]:
         """Return the conversation as text, and whether system messages had to be folded into questions."""
         if all(turn.role != "system" for turn in turns):
             return self._render(turns), False
         try:
             text = self._render(turns)
-            if not self._leaves_out_system(turns, text):
+            others = [turn._replace(text=f"{turn.text}?") if turn.role == "system" else turn for turn in turns]
+            if text != self._render(others):  # it depends on the system messages
                 return text, False
         except TemplateError:  # many templates know no system role
             pass
         return self._render(_system_folded(turns)), True
-
-    def _leaves_out_system(self, turns: Sequence[TemplateMessage], text: str) -> bool:
-        """Return whether the text does not depend on the system messages."""
-        others = [turn._replace(text=f"{turn.text}?") if turn.role == "system" else turn for turn in turns]
-        return text == self._render(others)
 
     def _render(self, turns: Sequence[TemplateMessage], generation_prompt: bool = True) -> str:
         roles = dict.fromkeys(turn.role for turn in turns)

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from ladechat.installing import command_for_extra
-from ladechat.model.checkpoint.faults import faults_said
+from ladechat.model.checkpoint.faults import faults_said, import_explained
 from ladechat.model.checkpoint.files import (
     ByteProgress,
     LoadError,
@@ -18,7 +18,6 @@ from ladechat.model.checkpoint.files import (
     local_gguf,
     weight_files,
 )
-from ladechat.model.checkpoint.libraries import import_explained
 
 GGUF_PACKAGES = ("gguf", "accelerate")
 """The packages with which transformers unpacks a GGUF file."""
@@ -36,22 +35,17 @@ def fetch(name: str, progress: ByteProgress) -> Path:
             files is missing, or the download failed.
     """
     with faults_said(name, passed_on=lambda error: isinstance(error, MemoryError)):
-        return _fetch(name, progress)
+        checkpoint = local_files(name)
+        if checkpoint is None:
+            with import_explained("huggingface_hub"):  # takes half a second, which local models avoid
+                from ladechat.model.checkpoint.hub import download
 
-
-def _fetch(name: str, progress: ByteProgress) -> Path:
-    checkpoint = local_files(name)
-    if checkpoint is None:
-        with import_explained("huggingface_hub"):  # takes half a second, which local models avoid
-            from ladechat.model.checkpoint.hub import download
-
-        checkpoint = download(name, progress)
-    if is_gguf(checkpoint):
+            checkpoint = download(name, progress)
+        if not is_gguf(checkpoint):
+            check_kinds(name, checkpoint)
+            check_names(name, [path.name for path in checkpoint.iterdir()])
+            weight_files(checkpoint)  # refuses an index that leads out of the folder
         return checkpoint
-    check_kinds(name, checkpoint)
-    check_names(name, [path.name for path in checkpoint.iterdir()])
-    weight_files(checkpoint)  # refuses an index that leads out of the folder
-    return checkpoint
 
 
 def local_files(name: str) -> Path | None:
@@ -63,11 +57,13 @@ def local_files(name: str) -> Path | None:
     folder = local_folder(name)
     if folder is not None:
         return folder
-    if is_gguf(Path(name)) or _looks_like_a_path(name):
+    gguf = is_gguf(Path(name))
+    is_path = name.count("/") > 1 or name.startswith((".", "/", "~")) or name.endswith("/") or os.sep not in name
+    if gguf or is_path:
         check_searchable(name)
-    if is_gguf(Path(name)):
+    if gguf:
         return _gguf(name)
-    if _looks_like_a_path(name):
+    if is_path:
         hint = "Check the path, or give a hub id such as owner/name."
         path = known_path(name)
         is_file = path is not None and path.is_file()
@@ -85,7 +81,3 @@ def _gguf(name: str) -> Path:
     if path is None:
         raise LoadError("model_not_found", f"There is no file {name}.", "Check the path; of the hub, fetch it first.")
     return path
-
-
-def _looks_like_a_path(name: str) -> bool:
-    return name.count("/") > 1 or name.startswith((".", "/", "~")) or name.endswith("/") or os.sep not in name

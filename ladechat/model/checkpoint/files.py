@@ -1,10 +1,11 @@
-"""The files of a checkpoint: finding local ones, those needed, and checks of their names. Imports no torch."""
+"""The files of a checkpoint: which are needed, local ones, and checks before a library reads them. Imports no torch."""
 
 import hashlib
 import json
 import re
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -18,9 +19,8 @@ SINGLE_FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 """The file that maps each weight to its shard."""
 
-OTHER_WEIGHTS = {
-    **dict.fromkeys((".bin", ".pt", ".pth", ".ckpt"), "a format that can run code when it is read"),
-}
+OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt")
+"""The suffixes of weights in a format that can run code when it is read."""
 
 GGUF = ".gguf"
 
@@ -36,16 +36,9 @@ ADAPTER, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 OTHER_COPY = "Use another copy of the model, one as transformers saves it."
 
 LoadErrorCode = Literal[
-    "model_not_found",
-    "gated",
-    "hub_unreachable",
-    "no_safetensors",
-    "unsupported_architecture",
-    "missing_package",
-    "load_failed",
-    "disk_full",
-    "out_of_memory",
-]
+    "model_not_found", "gated", "hub_unreachable", "no_safetensors", "unsupported_architecture", "missing_package",
+    "load_failed", "disk_full", "out_of_memory",
+]  # fmt: skip
 
 ByteProgress = Callable[[int, int], None]
 """Called with the bytes downloaded so far, and their total."""
@@ -116,19 +109,10 @@ def check_kinds(name: str, folder: Path) -> None:
         message = f"{name} cannot be read: {error.strerror or error}."
         raise LoadError("load_failed", message, "Make the folder readable for you, or give another one.") from error
     for path in entries:
-        what = no_file(path) if path.name.endswith(READ) else None
-        if what is not None:
-            raise LoadError("load_failed", f"The {path.name} of {name} is {what}, not a file.", OTHER_COPY)
-
-
-def no_file(path: Path) -> str | None:
-    """Return the kind of a special file that cannot be read to an end; None for files, folders and missing paths."""
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError):
-        return None
-    kinds = ((stat.S_ISFIFO, "a named pipe"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
-    return next((what for test, what in (*kinds, (stat.S_ISSOCK, "a socket")) if test(mode)), None)
+        with suppress(OSError):  # a link to nothing
+            what = SPECIAL.get(stat.S_IFMT(path.stat().st_mode)) if path.name.endswith(READ) else None
+            if what is not None:
+                raise LoadError("load_failed", f"The {path.name} of {name} is {what}, not a file.", OTHER_COPY)
 
 
 def check_names(name: str, found: list[str]) -> None:
@@ -139,29 +123,22 @@ def check_names(name: str, found: list[str]) -> None:
     """
     weights = [file for file in found if file.endswith(".safetensors")]
     if {ADAPTER, ADAPTER_WEIGHTS} & {*found} and not {*weights} - {ADAPTER_WEIGHTS}:
-        raise LoadError(
-            "no_safetensors",
-            f"{name} is an adapter (LoRA): a change to the weights of another model, and not a whole one.",
-            "Merge it into the model that it was trained on (peft: merge_and_unload, save_pretrained) ; give that.",
-        )
+        message = f"{name} is an adapter (LoRA): a change to the weights of another model, and not a whole one."
+        hint = "Merge it into the model that it was trained on (peft: merge_and_unload, save_pretrained) ; give that."
+        raise LoadError("no_safetensors", message, hint)
     packed = sorted(file for file in found if file.lower().endswith(GGUF))
     if packed and not weights:
         message = f"{name} has no *.safetensors file, but GGUF files such as {packed[0]}."
         raise LoadError("no_safetensors", message, f"Name one of them, as in --model {name.rstrip('/')}/{packed[0]}.")
     if "config.json" not in found:
-        raise LoadError(
-            "model_not_found",
-            f"{name} has no config.json, so it is not a checkpoint in the Hugging Face format.",
-            "Give the folder or the hub id that has config.json, the tokenizer and the *.safetensors files.",
-        )
+        message = f"{name} has no config.json, so it is not a checkpoint in the Hugging Face format."
+        hint = "Give the folder or the hub id that has config.json, the tokenizer and the *.safetensors files."
+        raise LoadError("model_not_found", message, hint)
     if not weights:
         others = sorted(file for file in found if Path(file).suffix in OTHER_WEIGHTS)
-        kind = f"only {others[0]}, {OTHER_WEIGHTS[Path(others[0]).suffix]}" if others else "no weights"
-        raise LoadError(
-            "no_safetensors",
-            f"{name} has no *.safetensors file ({kind}).",
-            "Convert it with transformers: load it where you trust it, then model.save_pretrained(folder).",
-        )
+        kind = f"only {others[0]}, a format that can run code when it is read" if others else "no weights"
+        hint = "Convert it with transformers: load it where you trust it, then model.save_pretrained(folder)."
+        raise LoadError("no_safetensors", f"{name} has no *.safetensors file ({kind}).", hint)
 
 
 def shards(folder: Path) -> list[str] | None:
@@ -171,9 +148,8 @@ def shards(folder: Path) -> list[str] | None:
         LoadError: a name leads out of the folder, or is not that of a safetensors file.
     """
     try:
-        index: Any = json.loads((folder / INDEX).read_bytes())
-        names = sorted({str(file) for file in index["weight_map"].values()})
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        names = sorted({str(file) for file in read_object(folder / INDEX)["weight_map"].values()})
+    except (NoObject, LookupError, AttributeError):
         return None
     elsewhere = next((name for name in names if not PLAIN_NAME.fullmatch(name)), None)
     if elsewhere is not None:
@@ -205,3 +181,64 @@ def tokenizer_fingerprint(folder: Path) -> str | None:
         if (folder / file).is_file():
             return hashlib.sha256((folder / file).read_bytes()).hexdigest()[:16]
     return None
+
+
+OBJECTS = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+"""Files that have to be JSON objects, where they exist."""
+
+TEMPLATES = ("chat_template.jinja", "additional_chat_templates/*.jinja")
+"""Files that have to be text."""
+
+HINT = "Copy it again, or use another copy of the model, one as transformers saves it."
+SPECIAL = {stat.S_IFIFO: "a named pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+KINDS: dict[type, str] = {list: "a list", str: "a string", bool: "true or false", int: "a number", float: "a number"}
+
+
+class NoObject(ValueError):
+    """A file without a JSON object; the message says what it is instead, as the end of a sentence."""
+
+
+def check_files(folder: Path, name: str) -> None:
+    """Raise an error for a checkpoint with a file that no library could read.
+
+    Raises:
+        LoadError: a file is not of the required kind; the message names it.
+    """
+    check_kinds(name, folder)
+    objects = [folder / file for file in (OBJECTS if (folder / SINGLE_FILE).is_file() else (*OBJECTS, INDEX))]
+    templates = sorted(path for pattern in TEMPLATES for path in folder.glob(pattern))
+    for path in (*(path for path in objects if path.exists()), *templates):
+        try:
+            (_text if path in templates else read_object)(path)
+        except NoObject as error:
+            raise LoadError("load_failed", f"The {path.name} of {name} {error}.", HINT) from error
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file.
+
+    Raises:
+        NoObject: it holds none, or cannot be read.
+    """
+    content = _text(path)
+    try:
+        found: Any = json.loads(content)
+    except json.JSONDecodeError as error:
+        where = f"is no JSON: line {error.lineno}, column {error.colno}"
+        raise NoObject(where if content.strip() else "is empty") from error
+    except RecursionError:  # no cause: its trace is as long as the nesting is deep
+        raise NoObject("is nested too deeply") from None
+    except ValueError as error:
+        raise NoObject("holds a number of thousands of digits") from error
+    if not isinstance(found, dict):
+        raise NoObject(f"holds {KINDS.get(type(found), 'null')}, not an object")
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except OSError as error:
+        raise NoObject(f"cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise NoObject("is no UTF-8 text") from error

@@ -5,18 +5,18 @@ login`, HF_ENDPOINT, HF_HOME.
 """
 
 import contextlib
+import errno
 import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-from huggingface_hub import HfApi, constants, hf_hub_download, hf_hub_url, try_to_load_from_cache
-from huggingface_hub.errors import HFValidationError
+from huggingface_hub import HfApi, constants, errors, hf_hub_download, hf_hub_url, try_to_load_from_cache
 from huggingface_hub.file_download import repo_folder_name
 from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]  # documented, but not marked
 
+from ladechat.files import replace_file
 from ladechat.model.checkpoint.files import (
     INDEX,
     SINGLE_FILE,
@@ -29,18 +29,21 @@ from ladechat.model.checkpoint.files import (
 )
 from ladechat.model.checkpoint.hub_answers import (
     MOST_BYTES,
+    UntrustedAnswer,
     at_most,
     check_answers,
     check_commit,
     checked_name,
     checked_size,
+    httpx,
 )
-from ladechat.model.checkpoint.hub_errors import hub_refusal, no_room
-from ladechat.model.checkpoint.transfer import RemoteFile, transfer
+from ladechat.model.checkpoint.transfer import Damaged, RemoteFile, transfer
 
 SECONDS_TO_ANSWER = 10.0
 SMALL_SUFFIXES = (".json", ".jinja", ".model", ".tiktoken")
 SMALL_FILES = ("merges.txt", "vocab.txt")
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+LOG_IN = "log in with `hf auth login` (or set HF_TOKEN)"
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -80,24 +83,13 @@ def cached(name: str) -> tuple[Path | None, str | None]:
     """Return the folder of a model's cached version, if any, and the name of a weight file missing in it, if any."""
     try:
         config = try_to_load_from_cache(name, "config.json")
-    except HFValidationError:
+    except errors.HFValidationError:
         return None, None
     if not isinstance(config, str):
         return None, None
     folder = Path(config).parent
     wanted = weight_files(folder) or [SINGLE_FILE]
     return folder, next((file for file in wanted if not (folder / file).is_file()), None)
-
-
-def small_files(listed: Sequence[str]) -> list[str]:
-    """Return the configuration and tokenizer files of a repository: those in its root, and none with code."""
-    return [
-        file
-        for file in listed
-        if "/" not in file
-        and (file.endswith(SMALL_SUFFIXES) or file in SMALL_FILES)
-        and (not file.endswith(".index.json") or file == INDEX)
-    ]
 
 
 def _bring(name: str, commit: str, listed: dict[str, Any], progress: ByteProgress) -> Path:
@@ -111,9 +103,15 @@ def _bring(name: str, commit: str, listed: dict[str, Any], progress: ByteProgres
             return Path(hf_hub_download(name, file, revision=commit, etag_timeout=SECONDS_TO_ANSWER))
 
     folder = bring("config.json").parent
-    for file in small_files(list(listed)):
-        bring(file)
-    weights = _weights(name, folder, listed)
+    for file in listed:  # the configuration and tokenizer files in its root, and none with code
+        small = "/" not in file and (file.endswith(SMALL_SUFFIXES) or file in SMALL_FILES)
+        if small and (not file.endswith(".index.json") or file == INDEX):
+            bring(file)
+    weights = [SINGLE_FILE] if SINGLE_FILE in listed else shards(folder) or [SINGLE_FILE]  # as transformers chooses
+    missing = next((file for file in weights if file not in listed), None)
+    if missing:
+        message = f"{name} has no {missing}, which its weights should be in."
+        raise LoadError("no_safetensors", message, "Choose another copy of the model, one that is complete.")
     _transfer_missing(name, commit, [listed[file] for file in weights], progress)
     for file in weights:
         bring(file)
@@ -128,24 +126,8 @@ def _find_offline(folder: Path) -> None:
     """
     ref = folder.parents[1] / "refs" / constants.DEFAULT_REVISION
     with contextlib.suppress(OSError):  # all files are cached, perhaps in a read-only cache
-        if ref.is_file() and ref.read_text(encoding="utf-8") == folder.name:
-            return
-        ref.parent.mkdir(parents=True, exist_ok=True)
-        partial = ref.with_name(f"{ref.name}.{uuid4().hex}.tmp")
-        partial.write_text(folder.name, encoding="utf-8")
-        partial.replace(ref)  # atomic: another process reads a whole name
-
-
-def _weights(name: str, folder: Path, listed: dict[str, Any]) -> list[str]:
-    """Return the names of the weight files: the single one that transformers would read, or those in the index."""
-    if SINGLE_FILE in listed:
-        return [SINGLE_FILE]
-    wanted = shards(folder) or [SINGLE_FILE]
-    missing = next((file for file in wanted if file not in listed), None)
-    if missing:
-        message = f"{name} has no {missing}, which its weights should be in."
-        raise LoadError("no_safetensors", message, "Choose another copy of the model, one that is complete.")
-    return wanted
+        if not ref.is_file() or ref.read_text(encoding="utf-8") != folder.name:
+            replace_file(ref, folder.name.encode())
 
 
 def _transfer_missing(name: str, commit: str, weights: Sequence[Any], progress: ByteProgress) -> None:
@@ -168,3 +150,79 @@ def _transfer_missing(name: str, commit: str, weights: Sequence[Any], progress: 
         raise no_room(name, f"{in_words(needed)} more are needed, {in_words(free)} are free")
     if any(not file.blob.exists() for file in files):  # also if only the last step is missing
         transfer(files, progress)
+
+
+def hub_refusal(name: str, error: BaseException, missing: str | None = None) -> LoadError:
+    """Return the error for a model that cannot be downloaded; `missing` is what its cached copy lacks, if any."""
+    if isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ is not None:
+        return hub_refusal(name, error.__cause__, missing)
+    if isinstance(error, errors.GatedRepoError):
+        hint = f"Ask for it on {constants.ENDPOINT}/{name}, {LOG_IN}, then start again."
+        return LoadError("gated", f"Access to {name} has to be granted by its owners first.", hint)
+    if isinstance(error, errors.RepositoryNotFoundError | errors.RevisionNotFoundError | errors.HFValidationError):
+        message = f"There is no model {name} on the hub, or it is private, and no folder of that name here."
+        return LoadError("model_not_found", message, f"Check the spelling (owner/name); for a private model {LOG_IN}.")
+    if isinstance(error, errors.HfHubHTTPError):
+        return _http_refusal(name, error, missing)
+    if isinstance(error, UntrustedAnswer):
+        message = f"The hub at {constants.ENDPOINT} {error}, which no hub does, so nothing more is fetched of {name}."
+        hint = "Check HF_ENDPOINT, and whether what answers there is to be trusted."
+        return LoadError("hub_unreachable", message, hint)
+    if isinstance(error, Damaged):
+        message = f"A file of {name} came twice as something else than the hub says it is."
+        return LoadError("hub_unreachable", message, "Try again later, or from another network.")
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return no_room(name, "there was not enough room for all of it")
+    if isinstance(error, OSError) and not isinstance(
+        error, ConnectionError | errors.LocalEntryNotFoundError | TimeoutError
+    ):
+        message = f"{name} cannot be kept in {constants.HF_HUB_CACHE}: {error.strerror or type(error).__name__}."
+        return LoadError("load_failed", message, "Set HF_HOME to a folder that you may write to, then start again.")
+    if isinstance(error, errors.OfflineModeIsEnabled):
+        hint = "Unset HF_HUB_OFFLINE and start again, or give the folder of a checkpoint that you have."
+        return _unreachable(name, "the hub is switched off by HF_HUB_OFFLINE", missing, hint)
+    if isinstance(error, httpx.ProxyError):
+        return _refused_by_proxy(name, str(error), missing)
+    if isinstance(error, httpx.HTTPError | OSError):
+        return _unreachable(name, f"the hub at {constants.ENDPOINT} cannot be reached", missing)
+    return _unreachable(name, f"what answers at {constants.ENDPOINT} is no hub", missing)
+
+
+def no_room(name: str, how_much: str) -> LoadError:
+    """Return the error for a disk too small for the cache."""
+    hint = "Free some space there, or set HF_HOME to a folder on a larger disk; what has come already is kept."
+    return LoadError("disk_full", f"{name} does not fit the disk of {constants.HF_HUB_CACHE}: {how_much}.", hint)
+
+
+def _http_refusal(name: str, error: errors.HfHubHTTPError, missing: str | None) -> LoadError:
+    status = error.response.status_code
+    if status == httpx.codes.UNAUTHORIZED:
+        message = f"The hub did not accept the access token of this machine when it was asked for {name}."
+        hint = "Log in anew with `hf auth login`, or set HF_TOKEN to a token that is valid."
+        return LoadError("model_not_found", message, hint)
+    if status == httpx.codes.FORBIDDEN:
+        said = " ".join((error.response.headers.get("X-Error-Message") or "").split())[:200].rstrip(".")
+        message = f"The hub does not let this machine have {name}{': ' + said if said else ''}."
+        hint = f"Look at {constants.ENDPOINT}/{name} and at what your access token may read; {LOG_IN}."
+        return LoadError("gated", message, hint)
+    if status == httpx.codes.NOT_FOUND:
+        message = f"The hub at {constants.ENDPOINT} does not find {name}, or a file of it."
+        return LoadError("model_not_found", message, "Check the spelling (owner/name), and HF_ENDPOINT if it is set.")
+    if status == httpx.codes.PROXY_AUTHENTICATION_REQUIRED:
+        return _refused_by_proxy(name, f"{status} {error.response.reason_phrase}", missing)
+    return _unreachable(name, f"the hub at {constants.ENDPOINT} answers with error {status}", missing)
+
+
+def _refused_by_proxy(name: str, said: str, missing: str | None) -> LoadError:
+    """Return the error for a proxy that refuses connections. Its words, `said`, begin with the HTTP status."""
+    words = " ".join(said.split())[:200].rstrip(".")
+    hint = "Look at HTTPS_PROXY, or HTTP_PROXY and ALL_PROXY; NO_PROXY names hosts that are reached without it."
+    if words.startswith(str(int(httpx.codes.PROXY_AUTHENTICATION_REQUIRED))):
+        hint = "Put your name and password into HTTPS_PROXY (or HTTP_PROXY): http://NAME:PASSWORD@HOST:PORT."
+    return _unreachable(name, f"the proxy in front of {constants.ENDPOINT} refuses ({words})", missing, hint)
+
+
+def _unreachable(name: str, why: str, missing: str | None, hint: str = "") -> LoadError:
+    here = f"is only partly on this machine ({missing} is missing)" if missing else "is not on this machine"
+    hint = hint or "Check the name and the network, then try again: a download goes on where it ended."
+    return LoadError("hub_unreachable", f"{name} {here}, and {why}.", hint)

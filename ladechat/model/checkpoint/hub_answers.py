@@ -4,16 +4,22 @@ huggingface_hub (1.33) names the files of its cache by the hub's headers, and wr
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from typing import TYPE_CHECKING
 
-from huggingface_hub import constants, set_client_factory
+from huggingface_hub import constants, errors, set_client_factory
 from huggingface_hub.utils._http import default_client_factory  # nothing public makes its client
 
 from ladechat.model.checkpoint.files import in_words
-from ladechat.model.checkpoint.hub_http import httpx
+
+if TYPE_CHECKING:
+    import httpx as httpx
+else:  # huggingface_hub's HTTP library: from its version 2 on httpx2, which has the same names
+    httpx = sys.modules[errors.HTTPError.__module__]
 
 NAMING_HEADERS = (constants.HUGGINGFACE_HEADER_X_REPO_COMMIT, constants.HUGGINGFACE_HEADER_X_XET_HASH)
 """Headers, in addition to a file's ETags, that become parts of paths."""

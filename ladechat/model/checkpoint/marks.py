@@ -27,13 +27,16 @@ class Marks:
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         self._tokenizer = tokenizer
-        self._names = {number: token for number, token in tokenizer.added_tokens_decoder.items() if _is_mark(token)}
+        self._names: dict[int, AddedToken] = {}  # other added tokens are words and runs of spaces
+        for number, token in tokenizer.added_tokens_decoder.items():
+            content = str(token.content).strip()
+            if len(content) > 1 and (token.special or looks_like_a_mark(content)):
+                self._names[number] = token
         self.found = lru_cache(maxsize=REMEMBERED)(self._found)
 
     def guarded(self, text: str, only: Collection[int] | None = None) -> str:
         """Return a text with a guard in each mark, or in those with the given ids."""
-        parts = text.split(GUARD)
-        return GUARD.join(self._guarded(part, only) for part in parts)
+        return GUARD.join(self._guarded(part, only) for part in text.split(GUARD))
 
     def may_be_part(self, text: str) -> bool:
         """Return whether a text could become part of a mark together with the text before or after it."""
@@ -70,7 +73,8 @@ class Marks:
 
     def _places(self, text: str) -> Iterator[tuple[int, int]]:
         if not self._tokenizer.is_fast:
-            yield from self._occurrences(text)
+            places = ((text.find(token.content), number) for number, token in self._names.items())
+            yield from ((number, place + 1) for place, number in sorted(places) if place >= 0)
             return
         encoding = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         for number, (start, end) in zip(encoding["input_ids"], encoding["offset_mapping"], strict=True):
@@ -78,10 +82,6 @@ class Marks:
                 start = end - len(text[start:end].lstrip())  # some marks include the space before them
                 if end - start > 1:
                     yield number, start + 1
-
-    def _occurrences(self, text: str) -> Iterator[tuple[int, int]]:
-        places = ((text.find(token.content), number) for number, token in self._names.items())
-        yield from ((number, place + 1) for place, number in sorted(places) if place >= 0)
 
     def ids_in(self, text: str) -> list[int]:
         """Return the ids of the marks in a text, in order."""
@@ -116,12 +116,6 @@ class Marks:
             if before and both[: len(before)] == before:
                 return both[len(before) :]
         return self._encode(part)
-
-
-def _is_mark(token: AddedToken) -> bool:
-    """Return whether an added token is a mark, and not a word or a run of spaces."""
-    content = str(token.content).strip()
-    return len(content) > 1 and (token.special or looks_like_a_mark(content))
 
 
 def is_role_mark(content: str) -> bool:

@@ -32,11 +32,8 @@ class TakesTooMuch(TemplateError):
 def rendered(source: str, messages: Sequence[dict[str, Any]], *, seconds: int | None = None, **values: Any) -> str:
     """Return the conversation as text, as `tokenizer.apply_chat_template` writes it.
 
-    Args:
-        source: the template.
-        messages: role and content of each message.
-        seconds: the processor time that it may take; None is `MOST_SECONDS`.
-        values: other variables of the template, such as the names of special tokens.
+    `seconds` is the processor time that it may take, by default `MOST_SECONDS`; `values` are the template's other
+    variables, such as the names of special tokens.
 
     Raises:
         TakesTooMuch: the process ended because of it.
@@ -69,13 +66,12 @@ class _Renderer:
             TemplateError: no process can be started.
         """
         with self._lock:
+            answer = None
             try:
                 answer = self._answer(request)
-            except BaseException:  # abandoned, perhaps in the middle of an answer
-                self._end()
-                raise
-            if answer is None:
-                self._end()
+            finally:  # no answer: it ended, or is abandoned, perhaps in the middle of an answer
+                if answer is None:
+                    self._end()
             return answer
 
     def _answer(self, request: Any) -> Any:

@@ -6,10 +6,10 @@ at its limits, and the engine ends it on a stop.
 """
 
 import contextlib
+import io
 import json
 import resource
 import sys
-from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
 from typing import IO, Any
@@ -75,33 +75,26 @@ def _compiled(source: str) -> Any:
         raise TemplateError(str(message))
 
     def tojson(
-        value: Any,
-        ensure_ascii: bool = False,
-        indent: int | None = None,
-        separators: tuple[str, str] | None = None,
-        sort_keys: bool = False,
+        value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
     ) -> str:
         return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
-    strftime_now: Callable[[str], str] = lambda form: datetime.now().strftime(form)  # noqa: E731 - a global
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
-    )
+    extensions = [Generation, loopcontrols]
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=extensions)
     environment.filters["tojson"] = tojson
-    environment.globals.update(raise_exception=raise_exception, strftime_now=strftime_now)
+    environment.globals["raise_exception"] = raise_exception
+    environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
     return environment.from_string(source)
 
 
 def _text(template: Any, values: dict[str, Any]) -> str:
     """Render the template, unless the text gets too long."""
-    parts: list[str] = []
-    length = 0
+    text = io.StringIO()
     for part in template.generate(values):
-        parts.append(part)
-        length += len(part)
-        if length > MOST_CHARACTERS:
+        text.write(part)
+        if text.tell() > MOST_CHARACTERS:
             raise ValueError(f"it makes a text of more than {MOST_CHARACTERS:,} characters")
-    return "".join(parts)
+    return text.getvalue()
 
 
 if __name__ == "__main__":

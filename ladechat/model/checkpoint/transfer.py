@@ -13,6 +13,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from huggingface_hub import get_session
 from huggingface_hub.errors import HfHubHTTPError
@@ -23,7 +24,7 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]  # documented,
 )
 
 from ladechat.model.checkpoint.files import ByteProgress
-from ladechat.model.checkpoint.hub_http import httpx
+from ladechat.model.checkpoint.hub_answers import httpx
 
 AT_ONCE = 4
 """The number of parallel transfers: one connection rarely saturates a fast line."""
@@ -33,7 +34,6 @@ RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 8.0)
 
 TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 POLL_SECONDS = 0.1
-BLOCK = 1 << 20
 
 log = logging.getLogger(__name__)
 
@@ -46,16 +46,11 @@ class Damaged(Exception):
 class RemoteFile:
     """A file of the hub, and its path in the cache.
 
-    Args:
-        url: its address.
-        size: its size in bytes.
-        sha256: the hex digest of its content.
-        blob: its path in the cache.
-        lock: the lock file held by the process that fetches it; huggingface_hub takes the same one.
+    The process that fetches it holds the lock file; huggingface_hub takes the same one.
     """
 
     url: str
-    size: int
+    size: int  # in bytes
     sha256: str
     blob: Path
     lock: Path
@@ -150,7 +145,8 @@ def _continue(file: RemoteFile, stop: threading.Event) -> str | None:
         if have > file.size:
             out.truncate(0)
             have = 0
-        digest = _digest_of_first(file.partial, have)
+        with file.partial.open("rb") as begun:
+            digest: Any = hashlib.file_digest(begun, "sha256")
         if have < file.size:
             headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
             if have:
@@ -175,16 +171,7 @@ def _continue(file: RemoteFile, stop: threading.Event) -> str | None:
             raise httpx.RemoteProtocolError(f"The transfer ended after {have} of {file.size} bytes.")
         out.flush()
         os.fsync(out.fileno())
-    return digest.hexdigest()
-
-
-def _digest_of_first(path: Path, size: int) -> "hashlib._Hash":
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while size > 0 and (block := file.read(min(BLOCK, size))):
-            digest.update(block)
-            size -= len(block)
-    return digest
+    return str(digest.hexdigest())
 
 
 def _may_pass(error: Exception) -> bool:

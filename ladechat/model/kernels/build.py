@@ -17,7 +17,6 @@ from ladechat.private_folder import NotPrivate, executable_folder, private_folde
 SOURCES = sorted(Path(__file__).with_name("csrc").iterdir())
 
 FLAGS = ("-std=c++20", "-O3", "-shared", "-fPIC", "-pthread", "-fvisibility=hidden", "-w")
-
 COMPILERS = ("g++", "clang++", "c++")
 """The compilers tried where CXX names none. On macOS each is clang."""
 
@@ -28,7 +27,6 @@ SECONDS_FOR_A_BUILD = 120.0
 
 LOADING = ".loading"
 """The suffix of a file beside a library that is not empty while the library is being loaded, and after a crash."""
-
 
 logger = logging.getLogger(__name__)
 
@@ -87,10 +85,8 @@ class Build:
             self._path = built(folder, self._processor)
         except BuildError as error:
             self._error = error
-        except NotPrivate as error:
-            self._error = BuildError(f"The kernels cannot be built: {error}")
-        except OSError as error:
-            self._error = BuildError(f"The kernels cannot be built: {error}.")
+        except (NotPrivate, OSError) as error:
+            self._error = BuildError(f"The kernels cannot be built: {str(error).removesuffix('.')}.")
 
 
 def compiler() -> list[str]:
@@ -101,7 +97,10 @@ def compiler() -> list[str]:
         BuildError: there is none.
     """
     named = os.environ.get("CXX", "").strip()
-    for command in _commands(named) if named else [[name] for name in COMPILERS]:
+    commands = [[named]] if named else [[name] for name in COMPILERS]
+    with contextlib.suppress(ValueError):  # an unclosed quotation mark
+        commands += [shlex.split(named)] if named else []  # a program with options, as in "ccache g++"
+    for command in commands:
         program = shutil.which(command[0])
         if program is not None and not _is_placeholder(program):
             return [program, *command[1:]]
@@ -111,18 +110,10 @@ def compiler() -> list[str]:
     raise BuildError(f"There is no C++ compiler: install one ({install}), or name one in CXX.")
 
 
-def _commands(named: str) -> list[list[str]]:
-    """Return the possible meanings of CXX: a path with spaces, or a program with options, as in "ccache g++"."""
-    with contextlib.suppress(ValueError):  # an unclosed quotation mark
-        return [[named], shlex.split(named)]
-    return [[named]]
-
-
 def _is_placeholder(program: str) -> bool:
     """Return whether a program is macOS's placeholder, which only offers to install the compiler in a window."""
-    if not _is_macos() or not program.startswith("/usr/bin/"):
-        return False
-    return subprocess.run(["xcode-select", "-p"], capture_output=True).returncode != 0
+    apples = _is_macos() and program.startswith("/usr/bin/")
+    return apples and subprocess.run(["xcode-select", "-p"], capture_output=True).returncode != 0
 
 
 def _is_macos() -> bool:
@@ -135,9 +126,7 @@ def built(folder: Path, processor: str = "native") -> Path:
     Its name has two digests: of the sources, the compiler's command and the processor; and of its content, by which an
     incomplete or changed file is recognised, and built again.
 
-    Args:
-        folder: one that only this user can write to, because its content is executed.
-        processor: see `Build`.
+    Only this user may be able to write to the folder, because its content is executed.
 
     Raises:
         BuildError: there is no compiler, or it fails.

@@ -1,12 +1,16 @@
-"""The functions of the kernels' library, called with tensors."""
+"""The kernels' library: loaded, checked, and its functions called with tensors."""
 
 import ctypes
-from collections.abc import Callable
+import fcntl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from ladechat.model.kernels.build import LOADING, Build, BuildError
 
 COLUMNS = 32
 """The columns in a block of packed weights, as in `csrc/registers.h`."""
@@ -19,6 +23,9 @@ HELD_AT_ONCE = 1 << 16
 
 MOST_SLOTS = 64
 """Attention of more slots is left to torch."""
+
+CRASHES = 2
+"""The consecutive crashes after which a library is not loaded any more: one may be a power cut, or a kill."""
 
 
 def pack(weight: Tensor) -> Tensor:
@@ -49,11 +56,7 @@ def _holds(short: torch.dtype, weight: Tensor) -> bool:
 
 
 class Library:
-    """The compiled kernels, run on at most `threads` threads.
-
-    Args:
-        path: the library, see `ladechat.model.kernels.build`.
-        threads: the number of threads that share the work of a call, including the calling one.
+    """The compiled kernels in a file (see `ladechat.model.kernels.build`); at most `threads` threads share a call.
 
     Raises:
         OSError: the file is not a library for this machine.
@@ -69,8 +72,7 @@ class Library:
         self._norm: Any = functions.rms_norm
         self._norm.argtypes, self._norm.restype = [*[pointer] * 3, number, number, ctypes.c_float], None
         self._attention: Any = functions.attention
-        self._attention.argtypes = [*[pointer] * 6, ctypes.c_float, count]
-        self._attention.restype = None
+        self._attention.argtypes, self._attention.restype = [*[pointer] * 6, ctypes.c_float, count], None
         self._sizes = ctypes.c_int64 * 13
 
     def product(self, packed: Tensor, columns: int) -> Callable[[Tensor], Tensor]:
@@ -125,7 +127,7 @@ class Library:
         )
 
     def attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float) -> Tensor:
-        """Return the attention of tensors that it `takes`.
+        """Return the attention, (1, T, heads, value_dim) float32, of tensors that it `takes`.
 
         Args:
             query: (1, heads, T, key_dim) float32.
@@ -133,9 +135,6 @@ class Library:
             value: (1, key_value_heads, L + T, value_dim) float32.
             mask: (1, 1, T, L + T) bool.
             scale: factor of the scores.
-
-        Returns:
-            (1, T, heads, value_dim) float32.
         """
         _, heads, slots, key_dim = query.shape
         _, key_value_heads, tokens, value_dim = value.shape
@@ -160,6 +159,59 @@ class Library:
         found.append(self.attention(query, key, value, mask, 0.5))
         attended = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=0.5)
         expected.append(attended.transpose(1, 2))
-        return all(
-            torch.allclose(mine, other, atol=1e-4, rtol=1e-4) for mine, other in zip(found, expected, strict=True)
-        )
+        return all(torch.allclose(*pair, atol=1e-4, rtol=1e-4) for pair in zip(found, expected, strict=True))
+
+
+class NotOurs(BuildError):
+    """A file is not a library for this machine, or lacks our functions."""
+
+
+def load_library(build: Build, threads: int) -> Library:
+    """Return the kernels, after checking them against torch. An unusable file is built again, once.
+
+    Raises:
+        BuildError: it cannot be built, is no library, computes something else, or crashes; its folder cannot be written
+            to, or files in it cannot be locked.
+    """
+    try:
+        with suppress(NotOurs):
+            return _loaded(build.library(), threads)
+        return _loaded(build.rebuilt(), threads)
+    except OSError as error:
+        raise BuildError(f"The kernels cannot be loaded: {error}.") from error
+
+
+def _loaded(path: Path, threads: int) -> Library:
+    with crash_remembered(path):
+        try:
+            library = Library(path, threads)
+        except (OSError, AttributeError) as error:  # AttributeError: a function is missing in it
+            raise NotOurs(f"The C++ compiler has built another library than ours: {error}.") from error
+        if not library.is_right():
+            raise BuildError("The C++ compiler has built kernels that compute something else.")
+    return library
+
+
+@contextmanager
+def crash_remembered(path: Path) -> Iterator[None]:
+    """Add a line to a file while a library is being loaded, and clear it afterwards: a crash leaves the line.
+
+    The file is locked meanwhile, so the lines in an unlocked one are of processes that have ended.
+
+    Raises:
+        BuildError: the last `CRASHES` processes crashed while they loaded the library.
+        OSError: the file cannot be written.
+    """
+    with path.with_suffix(LOADING).open("a+", encoding="utf-8") as note:
+        fcntl.flock(note, fcntl.LOCK_EX)  # another process that is loading it needs milliseconds
+        note.seek(0)
+        if len(note.readlines()) >= CRASHES:
+            raise BuildError(
+                f"They have twice ended a program while they were loaded; to try again, remove {note.name}."
+            )
+        note.write("being loaded\n")
+        note.flush()
+        try:
+            yield
+        finally:
+            note.truncate(0)

@@ -13,20 +13,16 @@ from transformers.masking_utils import sdpa_mask
 from transformers.pytorch_utils import Conv1D
 
 from ladechat.model.kernels.build import Build
-from ladechat.model.kernels.library import COLUMNS, Library, pack, unpack
-from ladechat.model.kernels.loading import load_library
+from ladechat.model.kernels.library import COLUMNS, Library, load_library, pack, unpack
 
 ATTENTION = "ladechat"
 """The name of our attention in transformers' registry."""
 
 
 class PackedLinear(nn.Module):
-    """A linear layer whose weights are stored in the order in which the kernel reads them.
+    """A linear layer whose weights are stored in the order in which the kernel reads them, see `pack`.
 
-    Args:
-        packed: its weights, see `pack`.
-        linear: the original layer: an `nn.Linear`, or a `Conv1D`, whose weights are transposed.
-        library: the kernels.
+    The original layer is an `nn.Linear`, or a `Conv1D`, whose weights are transposed.
     """
 
     def __init__(self, packed: Tensor, linear: nn.Module, library: Library) -> None:
@@ -73,12 +69,7 @@ class PackedEmbedding(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    """A model's RMSNorm, computed by the kernel.
-
-    Args:
-        norm: the layer that it replaces, with `weight` and `variance_epsilon`.
-        library: the kernels.
-    """
+    """A model's RMSNorm, computed by the kernel."""
 
     def __init__(self, norm: Any, library: Library) -> None:
         super().__init__()
@@ -102,10 +93,7 @@ def use_kernels(model: PreTrainedModel, build: Build, threads: int) -> bool:
     ones would busy-wait for its next operation on the cores that the kernels need: with two on two cores, a pass took 7
     to 20 % longer, and a prompt 30 to 60 % (SmolLM2-135M, 50 to 1,000 tokens).
 
-    Waits for the build.
-
-    Returns:
-        Whether the model uses the kernels.
+    Waits for the build. Returns whether the model uses the kernels.
 
     Raises:
         BuildError: there are no kernels; the message says why.

@@ -8,8 +8,7 @@ from typing import Any
 from transformers import AutoConfig
 
 from ladechat.model.checkpoint.faults import first_sentence
-from ladechat.model.checkpoint.file_checks import read_object
-from ladechat.model.checkpoint.files import INDEX, OTHER_COPY, SINGLE_FILE, LoadError
+from ladechat.model.checkpoint.files import INDEX, OTHER_COPY, SINGLE_FILE, LoadError, read_object
 from ladechat.model.runners.rope import rope_parameters
 
 MOST = 2**31 - 1
@@ -84,10 +83,6 @@ def unusable_size(config: Any) -> str | None:
 
 def check_listed(entries: Mapping[str, Any], file: str) -> None:
     """Refuse a configuration, or a nested one, that counts more of something than any model has.
-
-    Args:
-        entries: the file's entries.
-        file: the file's name in messages.
 
     Raises:
         LoadError: it does.

@@ -11,8 +11,8 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from ladechat.model.checkpoint.files import LoadError
-from ladechat.model.checkpoint.gguf_file import OTHER_COPY, GgufFile
 from ladechat.model.checkpoint.marks import is_role_mark, looks_like_a_mark
+from ladechat.model.loading.gguf_file import OTHER_COPY, GgufFile
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED = 1, 2, 3, 4
 """The kinds of tokens, as numbered by llama.cpp. The others are bytes and unused ids."""
@@ -66,13 +66,15 @@ def gguf_tokenizer(file: GgufFile) -> PreTrainedTokenizerBase:
     except Exception as error:  # the tokenizers library raises nothing more specific
         message = f"The tokenizer in {file.name} is damaged, or not all of it is there."
         raise LoadError("load_failed", message, "Check that the file is complete; download it again.") from error
-    template = _template(file)
-    special = [
-        AddedToken(token, normalized=False, special=True)
-        for token, kind in tokens
-        if kind in (UNKNOWN, CONTROL) or (kind == NORMAL and is_mark_of(template, token))
-    ]
-    tokenizer.add_special_tokens(special)
+    template = file.facts.get("tokenizer.chat_template")
+    template = template if isinstance(template, str) else None
+    # Converters write some marks as normal tokens. As such they would be split into letters in a prompt, and shown as
+    # text where an answer should end.
+    marks = {
+        token for token, _ in tokens if is_role_mark(token) or (looks_like_a_mark(token) and token in (template or ""))
+    }
+    special = [token for token, kind in tokens if kind in (UNKNOWN, CONTROL) or (kind == NORMAL and token in marks)]
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in special])
     tokenizer.add_tokens([AddedToken(token, normalized=False) for token, kind in tokens if kind == USER_DEFINED])
     named = {ours: file.token_id(theirs) for ours, theirs in ROLES.items()}
     return PreTrainedTokenizerFast(
@@ -83,19 +85,6 @@ def gguf_tokenizer(file: GgufFile) -> PreTrainedTokenizerBase:
     )
 
 
-def is_mark_of(template: str | None, token: str) -> bool:
-    """Return whether a token is a mark by its text, whatever its kind in the file: converters write some as normal.
-
-    As a normal token it would be split into letters in a prompt, and shown as text where an answer should end.
-    """
-    return is_role_mark(token) or (template is not None and looks_like_a_mark(token) and token in template)
-
-
-def _template(file: GgufFile) -> str | None:
-    found = file.facts.get("tokenizer.chat_template")
-    return found if isinstance(found, str) else None
-
-
 def _sentencepiece(file: GgufFile) -> Tokenizer:
     """Build a SentencePiece tokenizer: it repeatedly merges the two pieces that form the most likely token, with bytes
     for text that is not in the vocabulary.
@@ -103,7 +92,7 @@ def _sentencepiece(file: GgufFile) -> Tokenizer:
     unknown = file.token_id("unknown")
     tokenizer = Tokenizer(
         models.BPE(
-            vocab={token: index for index, token in enumerate(file.tokens)},
+            vocab=_vocabulary(file),
             merges=_merges(file),
             unk_token=None if unknown is None else file.tokens[unknown],
             fuse_unk=True,
@@ -120,8 +109,7 @@ def _sentencepiece(file: GgufFile) -> Tokenizer:
 
 def _merges(file: GgufFile) -> list[tuple[str, str]]:
     """Return every split of a token into two others, by falling score of the token."""
-    ids = {token: index for index, token in enumerate(file.tokens)}
-    found = []
+    ids, found = _vocabulary(file), []
     for token, score, kind in zip(file.tokens, file.facts["tokenizer.ggml.scores"], _kinds(file), strict=True):
         for cut in range(1, len(token) if kind == NORMAL else 0):
             left, right = token[:cut], token[cut:]
@@ -133,13 +121,8 @@ def _merges(file: GgufFile) -> list[tuple[str, str]]:
 def _byte_level(file: GgufFile, splitting: Splitting) -> Tokenizer:
     """Build a byte-level tokenizer, in which each byte is a letter; the merges are in the file."""
     pairs = [merge.split(" ") for merge in file.facts["tokenizer.ggml.merges"]]
-    tokenizer = Tokenizer(
-        models.BPE(
-            vocab={token: index for index, token in enumerate(file.tokens)},
-            merges=[(left, right) for left, right in pairs],
-            ignore_merges=splitting.whole_words,
-        )
-    )
+    merges = [(left, right) for left, right in pairs]
+    tokenizer = Tokenizer(models.BPE(_vocabulary(file), merges, ignore_merges=splitting.whole_words))
     steps: list[Any] = [pre_tokenizers.Digits(individual_digits=True)] if splitting.single_digits else []
     if splitting.parts is not None:
         steps.append(pre_tokenizers.Split(Regex(splitting.parts), "isolated"))
@@ -149,6 +132,10 @@ def _byte_level(file: GgufFile, splitting: Splitting) -> Tokenizer:
         tokenizer.normalizer = normalizers.NFC()
     tokenizer.decoder = decoders.ByteLevel()
     return tokenizer
+
+
+def _vocabulary(file: GgufFile) -> dict[str, int]:
+    return {token: index for index, token in enumerate(file.tokens)}
 
 
 def _kinds(file: GgufFile) -> list[int]:

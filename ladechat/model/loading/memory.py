@@ -1,24 +1,26 @@
-"""The memory check before a model is loaded: the bytes that it needs, and those that are free."""
+"""Memory: what a model needs before it is loaded, what is free, and what a process with a loaded model holds."""
 
-import json
 import math
 import os
 import re
+import resource
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from safetensors import SafetensorError, safe_open
 
 from ladechat.model.checkpoint.files import OTHER_COPY, LoadError, in_words, weight_files
 from ladechat.model.loading.quantization import described_parameters
+from ladechat.model.runners.model_runner import ModelRunner
 
 USEFUL_CONTEXT = 2048
 """The tokens of KV cache that must fit in addition to the weights: a usual conversation. The cache grows as needed."""
 
-LONGEST_HEADER = 100_000_000
-MOST_IN_A_TENSOR = 2**48
-"""The largest plausible dimension, and file offset in bytes, in a header."""
 MOST_DESCRIBED = 2
 """The factor by which a config.json may describe more weights than the files hold. transformers would allocate missing
 ones, and fill them with random numbers."""
@@ -39,14 +41,7 @@ def check_memory(
 
     A model that is converted on its way to a GPU is temporarily in main memory, so it has to fit there as well.
 
-    Args:
-        folder: its files, of which only the headers are read.
-        name: its name in messages.
-        device: the device on which it will run.
-        dtype: the type to which its weights are converted.
-        cache_bytes: the size of a useful KV cache.
-        unpacked_parameters: the number of its weights, if they are unpacked while they are loaded.
-        quantised_bytes: the size of its weights, if they are quantised while they are loaded.
+    Weights are counted by the headers of the files, except those that are unpacked or quantised while they are read.
 
     Raises:
         LoadError: it needs more memory than is free.
@@ -88,10 +83,7 @@ def weight_bytes(folder: Path, dtype: torch.dtype) -> tuple[int, int]:
 def check_described(folder: Path, name: str, config: Any) -> None:
     """Refuse a checkpoint whose config.json describes far more weights than its files hold, before memory is allocated.
 
-    Args:
-        folder: its files, of which only the headers are read. Where they cannot be read, loading them gives the error.
-        name: its name in messages.
-        config: the model's configuration.
+    Where the headers of its files cannot be read, loading them gives the error.
 
     Raises:
         LoadError: it describes more layers than there are tensors, or over `MOST_DESCRIBED` times their elements.
@@ -116,16 +108,14 @@ def check_described(folder: Path, name: str, config: Any) -> None:
 
 def useful_cache_bytes(config: Any, context_length: int, dtype: torch.dtype) -> int:
     """Return the bytes of keys and values of a usual conversation; 0 where the configuration does not tell."""
-    layers, queries, hidden = (
-        getattr(config, key, None) for key in ("num_hidden_layers", "num_attention_heads", "hidden_size")
-    )
+    queries = getattr(config, "num_attention_heads", None)
     heads = getattr(config, "num_key_value_heads", None) or queries
-    if not (isinstance(layers, int) and isinstance(queries, int) and isinstance(hidden, int) and queries > 0):
+    try:
+        width = getattr(config, "head_dim", None) or config.hidden_size // queries
+        numbers = [min(context_length, USEFUL_CONTEXT), 2, config.num_hidden_layers, heads, width, dtype.itemsize]
+    except (AttributeError, TypeError):  # some model types have other entries
         return 0
-    width = getattr(config, "head_dim", None) or hidden // queries
-    if not (isinstance(heads, int) and isinstance(width, int)):
-        return 0
-    return min(context_length, USEFUL_CONTEXT) * 2 * layers * heads * width * dtype.itemsize
+    return math.prod(numbers) if all(isinstance(number, int) for number in numbers) else 0  # or one for each layer
 
 
 def free_memory(device: torch.device) -> int | None:
@@ -137,30 +127,17 @@ def free_memory(device: torch.device) -> int | None:
     return free_main_memory() if device.type == "cpu" else None
 
 
-def free_main_memory(root: Path = Path("/")) -> int | None:
-    """Return the main memory in bytes that this process may still take, by the kernel and by its control groups.
-
-    Args:
-        root: the folder of proc and sys.
-    """
+def free_main_memory(root: Path = Path("/")) -> int:
+    """Return the main memory in bytes that this process may still take, by the kernel and by its control groups."""
     found = _number_after("MemAvailable:", root / "proc/meminfo")
-    limits = [room for room in _control_groups(root) if room is not None]
-    if found is not None:
-        return min([1024 * found, *limits])
-    try:  # macOS does not report free memory; all of it is an upper bound
-        return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *limits])
-    except (ValueError, OSError):
-        return None
+    # macOS does not report free memory; all of it is an upper bound.
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if found is None else 1024 * found
+    return min([free, *_control_groups(root)])
 
 
-def _control_groups(root: Path) -> Iterator[int | None]:
+def _control_groups(root: Path) -> Iterator[int]:
     """Yield the bytes that each limit leaves (cgroup versions 1 and 2), from the process's own group to the root."""
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
+    for controllers, path in _found(r"^\d+:(.*?):/?(.*)$", root / "proc/self/cgroup"):
         if not controllers:
             top, limit, usage, cached = "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
         elif "memory" in controllers.split(","):
@@ -168,8 +145,7 @@ def _control_groups(root: Path) -> Iterator[int | None]:
             usage, cached = "memory.usage_in_bytes", "total_inactive_file"
         else:
             continue
-        group = Path(path.lstrip("/"))
-        for part in (group, *group.parents):  # a container may not see its own group; then the root shows its limit
+        for part in (Path(path), *Path(path).parents):  # a container may not see its own group; then the root's counts
             folder = root / top / part
             most, used = _number_after("", folder / limit), _number_after("", folder / usage)
             if most is not None and used is not None:
@@ -178,11 +154,15 @@ def _control_groups(root: Path) -> Iterator[int | None]:
 
 def _number_after(word: str, file: Path) -> int | None:
     """Return the number that follows a word at the beginning of a line, or None."""
+    return next((int(number) for number in _found(rf"^{word}\s*(\d+)", file)), None)
+
+
+def _found(pattern: str, file: Path) -> list[Any]:
+    """Return what the groups of a pattern match in the lines of a file; nothing where it cannot be read."""
     try:
-        found = re.search(rf"^{re.escape(word)}\s*(\d+)", file.read_text(), re.MULTILINE)
+        return re.findall(pattern, file.read_text(), re.MULTILINE)
     except OSError:
-        return None
-    return int(found[1]) if found else None
+        return []
 
 
 class _Tensor(NamedTuple):
@@ -196,30 +176,62 @@ class _Tensor(NamedTuple):
 def _tensors(folder: Path) -> Iterator[_Tensor]:
     """Yield the tensors of a checkpoint, from the headers of its files; none for an invalid header."""
     for name in weight_files(folder) or []:
-        try:
-            with (folder / name).open("rb") as file:
-                length = int.from_bytes(file.read(8), "little")
-                header = json.loads(file.read(length)) if length <= LONGEST_HEADER else {}
-            yield from [_tensor(one) for key, one in header.items() if key != "__metadata__"]
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            continue
-
-
-def _tensor(entry: dict[str, Any]) -> _Tensor:
-    """Return the tensor of an entry of a header.
-
-    Raises:
-        ValueError: the entry has impossible numbers.
-        LookupError, TypeError: it has another form.
-    """
-    start, end = entry["data_offsets"]
-    numbers = [*entry["shape"], start, end]
-    if not all(isinstance(number, int) and 0 <= number <= MOST_IN_A_TENSOR for number in numbers):
-        raise ValueError(f"a header has {str(entry)[:80]}")
-    return _Tensor(str(entry["dtype"]), math.prod(entry["shape"]), end - start)
+        with suppress(SafetensorError, OSError), safe_open(folder / name, "np") as file:
+            for key in file.keys():  # noqa: SIM118 - it is no mapping
+                found = file.get_slice(key)
+                elements, kind = math.prod(found.get_shape()), str(found.get_dtype())
+                bits = re.search(r"\d+", kind)  # as in BF16 and F8_E4M3; BOOL takes a byte
+                yield _Tensor(kind, elements, elements * (int(bits[0]) if bits else 8) // 8)
 
 
 def _hint(device: torch.device, dtype: torch.dtype) -> str:
     ways = ["--dtype bfloat16"] if dtype.itemsize > torch.bfloat16.itemsize else []
     ways += ["--device cpu"] if device.type != "cpu" else []
     return f"Try {', '.join([*ways, 'a smaller or a quantised model'])}, or close what else uses this memory."
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """The bytes that this process holds; None where there are none, or where the system does not report them.
+
+    Attributes:
+        resident_bytes: main memory held now: the resident set.
+        peak_bytes: the most main memory held so far, where the system does not report what is held now.
+        device_bytes: GPU memory held by tensors.
+        reserved_bytes: GPU memory that torch has reserved for them.
+        cache_bytes: the KV cache, which is part of one of those.
+    """
+
+    resident_bytes: int | None
+    peak_bytes: int | None
+    device_bytes: int | None
+    reserved_bytes: int | None
+    cache_bytes: int | None
+
+
+def memory_use(runner: ModelRunner) -> MemoryUse:
+    """Return the memory held now by this process, which runs the runner."""
+    resident = resident_bytes()
+    cached = None if runner.cache is None else runner.cache.nbytes
+    return MemoryUse(resident, peak_bytes() if resident is None else None, *device_bytes(runner.device), cached)
+
+
+def resident_bytes(root: Path = Path("/")) -> int | None:
+    """Return the main memory that this process holds, in bytes; None where no file in `root` says it, as on macOS."""
+    pages = _number_after(r"\d+", root / "proc/self/statm")
+    return None if pages is None else pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def peak_bytes() -> int:
+    """Return the most main memory that this process has held so far, in bytes."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most
+
+
+def device_bytes(device: torch.device) -> tuple[int | None, int | None]:
+    """Return the bytes of GPU memory held by this process's tensors, and those that torch has reserved for them."""
+    if device.type == "cuda":
+        return torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)
+    if device.type == "mps":
+        return torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory()
+    return None, None

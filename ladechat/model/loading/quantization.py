@@ -1,11 +1,13 @@
-"""Checks whether transformers can load a quantised checkpoint on this machine."""
+"""Quantised weights: checkpoints that have them, and plain ones that torchao quantises while they are read."""
 
 import re
 from typing import Any
 
 import torch
+from torch import nn
 from transformers import AutoModelForCausalLM
 from transformers.quantizers.auto import AutoHfQuantizer
+from transformers.utils.import_utils import is_accelerate_available
 
 from ladechat.installing import command_for
 from ladechat.model.checkpoint.faults import first_sentence
@@ -29,8 +31,7 @@ def quantization_method(config: Any) -> str | None:
 def check_quantization(name: str, config: Any, device: torch.device) -> bool:
     """Check with transformers that a quantised checkpoint can be loaded on this machine.
 
-    Returns:
-        Whether the weights are unpacked while they are loaded, because the device cannot compute with packed ones.
+    Returns whether the weights are unpacked while they are loaded, as the device cannot compute with packed ones.
 
     Raises:
         LoadError: it cannot; the message says why.
@@ -63,9 +64,7 @@ def _settings(config: Any) -> dict[str, Any] | None:
     """Return the quantisation section of a configuration, or of its language model's part."""
     text = config.get_text_config(decoder=True)
     found = getattr(config, "quantization_config", None) or getattr(text, "quantization_config", None)
-    if found is None or isinstance(found, dict):
-        return found
-    return dict(found.to_dict())
+    return found if found is None or isinstance(found, dict) else dict(found.to_dict())
 
 
 def _missing(what: str, error: ImportError) -> LoadError:
@@ -78,3 +77,61 @@ def _missing(what: str, error: ImportError) -> LoadError:
         return LoadError(code, f"{what}, which cannot be loaded here: {first_sentence(error)}", OTHER_COPY)
     hint = f"Install it beside ladechat ({command_for(package)}), or use a copy of the model that is not quantised."
     return LoadError("missing_package", f"{what}, which needs the package {package}, and that is not here.", hint)
+
+
+GROUP = 128
+"""int4 weights that share a scale and a zero point. As int8, a row of a matrix shares a scale."""
+
+SCALE_BYTES = 4
+
+
+def check_weight_only(quantize: str, name: str, method: str | None, device: torch.device, dtype: torch.dtype) -> None:
+    """Refuse a quantisation that torchao cannot do, before any weight is read.
+
+    `method` is the one by which its weights are quantised already; None if they are not.
+
+    Raises:
+        LoadError: it is quantised already, there is no such kernel for this device or type, or a package is missing.
+    """
+    if method is not None:
+        message = f"{name} is quantised already, with {method}, and cannot be quantised to {quantize}."
+        raise LoadError("load_failed", message, "Leave --quantize away, or give the model that it was made from.")
+    if quantize == "int4" and device.type != "cuda":
+        message = f"Weights of 4 bits need a CUDA GPU: torchao has no int4 kernel for {device}."
+        raise LoadError("load_failed", message, "Use --quantize int8.")
+    if quantize == "int4" and dtype != torch.bfloat16:
+        message = f"torchao computes with weights of 4 bits in bfloat16, not in {str(dtype).removeprefix('torch.')}."
+        raise LoadError("load_failed", message, "Give --dtype bfloat16, or use --quantize int8.")
+    if quantize == "int4" and not is_accelerate_available():
+        message = "Weights of 4 bits are packed on the GPU while they are read, which needs the package accelerate."
+        raise LoadError("missing_package", message, f"Install it beside ladechat: {command_for('accelerate')}")
+
+
+def weight_only_config(quantize: str) -> Any:
+    """Return transformers' configuration for quantising linear layers, except the output layer, while they are read."""
+    # Imported here: it is slow, and need not be installed.
+    from torchao.quantization import Int4WeightOnlyConfig, Int8WeightOnlyConfig
+    from transformers import TorchAoConfig
+
+    if quantize == "int8":
+        return TorchAoConfig(Int8WeightOnlyConfig())
+    return TorchAoConfig(Int4WeightOnlyConfig(group_size=GROUP, int4_packing_format="tile_packed_to_4d"))
+
+
+def weight_only_bytes(config: Any, dtype: torch.dtype, quantize: str) -> int:
+    """Return the bytes of a model's quantised weights, plus those of one unpacked matrix.
+
+    The kernel for 8-bit weights unpacks a matrix while it multiplies.
+    """
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    unquantised = sum(parameter.numel() for parameter in model.parameters()) * dtype.itemsize
+    matrices = [module.weight for module in model.modules() if isinstance(module, nn.Linear)]
+    output = model.get_output_embeddings()
+    matrices = [weight for weight in matrices if output is None or weight is not output.weight]
+    packed = 0
+    for rows, columns in (weight.shape for weight in matrices):
+        packed += rows * (columns if quantize == "int8" else columns // 2)
+        packed += rows * SCALE_BYTES * (1 if quantize == "int8" else -(-columns // GROUP))
+    saved = sum(weight.numel() for weight in matrices) * dtype.itemsize - packed
+    return int(unquantised - saved + max((weight.numel() for weight in matrices), default=0) * dtype.itemsize)

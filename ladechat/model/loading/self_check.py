@@ -8,18 +8,14 @@ from transformers import DynamicCache, PreTrainedModel
 from ladechat.decoder.hidden import Want
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
-from ladechat.model.runners.agreement import COARSE, agree, deviation
-from ladechat.model.runners.cache_argument import CACHE
 from ladechat.model.runners.cache_probe import SingleTokenOnly, UnsupportedModel, name_of, single_token_only
+from ladechat.model.runners.kv_cache import CACHE
 from ladechat.model.runners.layer_loop import LayerLoop, NoLayerLoop
+from ladechat.model.runners.logits import COARSE, agree, deviation, fill, ordinary_tokens
+from ladechat.model.runners.model_runner import ModelRunner
 from ladechat.model.runners.out_of_memory import memory_is_used_up
-from ladechat.model.runners.own_inputs import own_inputs
-from ladechat.model.runners.single_token import SingleTokenRunner
+from ladechat.model.runners.single_token import SingleTokenRunner, own_inputs
 from ladechat.model.runners.tree import TreeRunner
-
-STEP = 977
-"""The step between the ids of the check's tokens, modulo the vocabulary. They are ordinary tokens: on special ones,
-which have the lowest ids, some models amplify rounding by a factor of a thousand."""
 
 CACHED = 5
 """The number of cached tokens before slot 0."""
@@ -35,7 +31,7 @@ BY_THE_WHOLE_PASS = (
 BY_THE_PLACE_IN_A_PASS = "gives a token other logits alone or last in a pass than among others, as hooks may do"
 
 
-def choose_runner(model: PreTrainedModel, context_length: int) -> TreeRunner | SingleTokenRunner:
+def choose_runner(model: PreTrainedModel, context_length: int) -> ModelRunner:
     """Return the runner for a model: one that verifies trees of drafts if the model can, else one token per pass.
 
     Raises:
@@ -83,13 +79,12 @@ def check_trees(runner: TreeRunner, model: PreTrainedModel) -> None:
         SingleTokenOnly: the model ignores or refuses explicit positions or a 4-D mask (as models with ALiBi do).
         UnsupportedModel: its logits are NaN or infinite.
     """
-    tokens = _tokens(model)
+    tokens = ordinary_tokens(model)
     prompt, drafts = tokens[: CACHED + 1], tokens[CACHED + 1 :]
     tree = SlotTree.chain([prompt[-1], *drafts[:2]])
     leaves = (tree.add(tree.add(0, drafts[2]), drafts[3]), tree.add(tree.add(1, drafts[4]), drafts[5]))
     try:
-        for _ in runner.prefill(prompt):
-            pass
+        fill(runner, prompt)
         logits = runner.forward(tree).float()
         runner.commit([])
     except FAULTS as error:
@@ -102,8 +97,7 @@ def check_trees(runner: TreeRunner, model: PreTrainedModel) -> None:
         own = _own_logits(model, text, cached=0 if slot else CACHED)
         if not agree(logits[slot], own, model):
             raise _not_followed(model)
-    for _ in runner.prefill(prompt[:1]):
-        pass
+    fill(runner, prompt[:1])
 
 
 @torch.inference_mode()
@@ -116,18 +110,16 @@ def use_layers(runner: TreeRunner, model: PreTrainedModel) -> None:
         runner.loop = LayerLoop(model)
         if not runner.has_fixed_angles:
             raise NoLayerLoop("has rotary angles that depend on the length of the text")
-        tokens = _tokens(model)
+        tokens = ordinary_tokens(model)
         tree = SlotTree.chain(tokens[CACHED:-2])
         tree.add(tree.add(1, tokens[-2]), tokens[-1])
-        for _ in runner.prefill(tokens[: CACHED + 1]):
-            pass
+        fill(runner, tokens[: CACHED + 1])
         own = runner.forward(tree).float().clone()
         by_layers = runner.forward_hidden(tree, Want())[0].float()
         runner.commit([])
-        if not all(agree(*pair, model) for pair in zip(by_layers, own, strict=True)):
+        if not _all_agree(by_layers, own, model):
             raise NoLayerLoop("computes something else than its layers one after the other")
-        for _ in runner.prefill(tokens[:1]):
-            pass
+        fill(runner, tokens[:1])
         runner.capabilities = Capabilities(logits_only=None)
     except FAULTS as error:
         if memory_is_used_up(error):
@@ -154,12 +146,6 @@ def _own_logits(model: PreTrainedModel, text: list[int], cached: int = 0) -> tor
     return logits
 
 
-def _tokens(model: PreTrainedModel) -> list[int]:
-    vocabulary: int = model.config.get_text_config().vocab_size
-    step = STEP if vocabulary % STEP else STEP + 1
-    return [(500 + step * number) % vocabulary for number in range(12)]
-
-
 def _not_followed(model: PreTrainedModel) -> SingleTokenOnly:
     if uses_alibi(model.config):
         return single_token_only(model, "adds ALiBi by the place of a token in the cache")
@@ -175,7 +161,7 @@ def _about_its_own_passes(model: PreTrainedModel) -> str | None:
     """Return why a model's own passes, without trees, do not agree with each other; None if they do."""
     try:
         whole, begun, _ = _with_and_without_a_later_token(model)
-        alone = _own_logits(model, _tokens(model)[:4], cached=3)
+        alone = _own_logits(model, ordinary_tokens(model)[:4], cached=3)
     except UnsupportedModel:
         raise
     except FAULTS as error:
@@ -184,9 +170,8 @@ def _about_its_own_passes(model: PreTrainedModel) -> str | None:
         return None
     if not _all_agree(whole[:2], begun[:2], model):
         return BY_THE_WHOLE_PASS
-    if not agree(begun[2], whole[2], model) or not agree(alone, whole[3], model):
-        return BY_THE_PLACE_IN_A_PASS
-    return None
+    alike = agree(begun[2], whole[2], model) and agree(alone, whole[3], model)
+    return None if alike else BY_THE_PLACE_IN_A_PASS
 
 
 @torch.inference_mode()
@@ -212,7 +197,7 @@ def _with_and_without_a_later_token(model: PreTrainedModel) -> tuple[torch.Tenso
     Raises:
         UnsupportedModel: they are NaN or infinite.
     """
-    text = torch.tensor([_tokens(model)[:4]], device=model.device)
+    text = torch.tensor([ordinary_tokens(model)[:4]], device=model.device)
     seen = torch.ones_like(text)
     hidden = torch.tensor([[1, 1, 1, 0]], device=model.device)
     passes = [(text, seen), (text[:, :3], seen[:, :3]), (text, hidden)]

@@ -23,24 +23,10 @@ TRAITS = ("unk_token", "fuse_unk", "byte_fallback", "ignore_merges", "continuing
 """The properties of a BPE model that are compared, in addition to its vocabulary."""
 
 TELLING = (
-    *(
-        "Hello world, how are you?",
-        " leading",
-        "trailing ",
-        "two  spaces",
-        "a\n\nb\r\n\tc",
-        "1234567 3.14",
-        "I'll don't",
-    ),
-    *(
-        "Größe, naïve café – über",
-        "你好，世界",
-        "Привет, мир",
-        "😀🎉",
-        "e\u0301 ﬁ ① ｆｕｌｌ",
-        "def f(x):\n    return x+1",
-    ),
-)
+    "Hello world, how are you?", " leading", "trailing ", "two  spaces", "a\n\nb\r\n\tc", "1234567 3.14", "I'll don't",
+    "Größe, naïve café – über", "你好，世界", "Привет, мир", "😀🎉", "e\u0301 ﬁ ① ｆｕｌｌ",
+    "def f(x):\n    return x+1",
+)  # fmt: skip
 """Texts that different kinds of tokenizers split differently."""
 
 HINT = "Put tokenizer.json or tokenizer.model beside the weights."
@@ -49,18 +35,13 @@ HINT = "Put tokenizer.json or tokenizer.model beside the weights."
 def checkpoint_tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:
     """Return the tokenizer of a checkpoint: the one transformers makes, unless tokenizer.json differs.
 
-    Args:
-        folder: the checkpoint's folder.
-        name: its name in messages.
-
     Raises:
         LoadError: none can be read, or none agrees with tokenizer.json.
     """
     file = _file(folder / FILE, name)
+    options = {"trust_remote_code": False, "local_files_only": True}
     try:
-        made: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            folder, trust_remote_code=False, local_files_only=True
-        )
+        made: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder, **options)
         if file is None or same(made, file):
             return made
     except Exception as error:  # on files written by others the libraries may raise anything
@@ -72,21 +53,16 @@ def checkpoint_tokenizer(folder: Path, name: str) -> PreTrainedTokenizerBase:
 
 def same(made: PreTrainedTokenizerBase, file: Tokenizer) -> bool:
     """Return whether a tokenizer agrees with a tokenizer.json. It may have further tokens, from other files."""
+    backend = getattr(made, "backend_tokenizer", None)
+    marks = [str(token) for token in file.get_added_tokens_decoder().values()]
     try:
-        return _same(made, file)
+        return (
+            (backend is None or _facts(backend) == _facts(file))
+            and file.get_vocab().items() <= made.get_vocab().items()
+            and all(_agree(made, file, text) for text in (*TELLING, " ".join(f"a {mark} b{mark}c" for mark in marks)))
+        )
     except Exception:  # it does not work at all, as with a `model_max_length` that is no number
         return False
-
-
-def _same(made: PreTrainedTokenizerBase, file: Tokenizer) -> bool:
-    backend = getattr(made, "backend_tokenizer", None)
-    if backend is not None and (_facts(backend) != _facts(file)):
-        return False
-    vocabulary = made.get_vocab()
-    if any(vocabulary.get(token) != token_id for token, token_id in file.get_vocab().items()):
-        return False
-    marks = [str(token) for token in file.get_added_tokens_decoder().values()]
-    return all(_agree(made, file, text) for text in (*TELLING, " ".join(f"a {mark} b{mark}c" for mark in marks)))
 
 
 def _agree(made: PreTrainedTokenizerBase, file: Tokenizer, text: str) -> bool:
@@ -135,10 +111,7 @@ def _of_file(folder: Path, name: str, file: Tokenizer) -> PreTrainedTokenizerBas
         own.add_tokens([token for _, token in further if str(token) not in known])
         roles = {role: str(token) for role, token in named.special_tokens_map.items() if isinstance(token, str)}
         tokenizer = PreTrainedTokenizerFast(
-            tokenizer_object=own,
-            chat_template=named.chat_template,
-            clean_up_tokenization_spaces=False,
-            **roles,
+            tokenizer_object=own, chat_template=named.chat_template, clean_up_tokenization_spaces=False, **roles
         )
         agrees = same(tokenizer, file)
     except Exception as error:  # as above

@@ -10,7 +10,6 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from transformers.utils.import_utils import is_accelerate_available
 from ladechat.installing import command_for_extra
 from ladechat.model.checkpoint.files import LoadError, in_words
 from ladechat.model.loading.memory import free_memory, weight_bytes
-from ladechat.model.parallel.workers import Workers
 from ladechat.private_folder import NotPrivate, private_folder, private_path
 
 OPTION = "--tensor-parallel"
@@ -76,7 +74,8 @@ def devices_for(processes: int, wanted: str) -> list[torch.device]:
         raise LoadError("load_failed", message, hint)
     found = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if found < processes:
-        message = f"{OPTION} {processes} needs {processes} GPUs that torch can use, and there {_are(found)} here."
+        there = "is one" if found == 1 else f"are {found}" if found else "is none"
+        message = f"{OPTION} {processes} needs {processes} GPUs that torch can use, and there {there} here."
         raise LoadError("load_failed", message, f"Use a smaller number, or leave {OPTION} out.")
     return [torch.device("cuda", index) for index in range(processes)]
 
@@ -85,14 +84,6 @@ def check_shards(
     folder: Path, name: str, config: Any, devices: list[torch.device], dtype: torch.dtype, cache_bytes: int
 ) -> None:
     """Refuse a model that cannot be shared this way, or whose shards do not fit.
-
-    Args:
-        folder: its files, of which only the headers are read.
-        name: its name in messages.
-        config: its configuration.
-        devices: one for each process.
-        dtype: the type to which its weights are converted.
-        cache_bytes: the size of a useful KV cache of all heads.
 
     Raises:
         LoadError: it is refused; the message says why.
@@ -109,12 +100,18 @@ def check_shards(
         message = f"transformers has no plan how to share a model of type {config.model_type!r} among processes."
         raise LoadError("unsupported_architecture", message, f"Leave {OPTION} out, or use another model.")
     if {config.model_type, text.model_type} & set(FAULTY_PLANS):
-        message = (
-            f"Shared by transformers' plan, a model of type {config.model_type!r} does not compute what it should."
-        )
+        kind = f"a model of type {config.model_type!r}"
+        message = f"Shared by transformers' plan, {kind} does not compute what it should."
         raise LoadError("unsupported_architecture", message, f"Leave {OPTION} out, or use another model.")
-    for what, count in _to_divide(text):
-        if count % processes:
+    queries = getattr(text, "num_attention_heads", None)
+    divided = {
+        "attention heads": queries,
+        "key/value heads": getattr(text, "num_key_value_heads", None) or queries,
+        "inner columns in a layer": getattr(text, "intermediate_size", None),
+        "tokens in its vocabulary": text.vocab_size,
+    }
+    for what, count in divided.items():
+        if isinstance(count, int) and count % processes:
             message = f"{name} has {count} {what}, which cannot be divided among {processes} processes."
             raise LoadError("load_failed", message, f"Use {OPTION} with a number that divides it.")
     weights = int(weight_bytes(folder, dtype)[0] * share_of_each(config, processes))
@@ -133,25 +130,27 @@ def share_of_each(config: Any, processes: int) -> float:
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config)
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
-    held = sum(size / processes if _is_shared(name, model.tp_plan) else size for name, size in sizes.items())
+    held = 0.0
+    for name, size in sizes.items():  # a plan names the parameter or its module, with * for a layer's number
+        name = re.sub(r"\.\d+(?=\.|$)", ".*", name)
+        way = model.tp_plan.get(name) or model.tp_plan.get(name.rpartition(".")[0])
+        held += size if way is None or way in WHOLE else size / processes
     return float(held / sum(sizes.values()))
 
 
-def first_shard(
-    workers: Workers, folder: Path, name: str, devices: list[torch.device], dtype: torch.dtype, context_length: int
-) -> DeviceMesh:
-    """Start the workers with their shards and form the process group; return the mesh for loading rank 0's shard.
+def shards_of(
+    folder: Path, name: str, devices: list[torch.device], dtype: torch.dtype, context_length: int
+) -> list[Shard]:
+    """Return the shard of each process, that of rank 0 first.
 
     Raises:
         LoadError: there is no private folder in which the processes can find each other.
     """
     store = meeting_place(private_path("groups"))
-    shards = [
+    return [
         Shard(folder, name, dtype, context_length, device, rank, len(devices), store)
         for rank, device in enumerate(devices)
     ]
-    workers.start(shards[1:])
-    return join_group(shards[0])
 
 
 def meeting_place(folder: Path) -> Path:
@@ -191,26 +190,3 @@ def join_group(shard: Shard) -> DeviceMesh:
         "gloo" if gpu is None else "nccl", store=store, rank=shard.rank, world_size=shard.processes, device_id=gpu
     )
     return init_device_mesh(shard.device.type, (shard.processes,))
-
-
-def _to_divide(text: Any) -> Iterator[tuple[str, int]]:
-    """Return the names and counts of the parts that are divided evenly among the processes, such as heads."""
-    queries = getattr(text, "num_attention_heads", None)
-    numbers = {
-        "attention heads": queries,
-        "key/value heads": getattr(text, "num_key_value_heads", None) or queries,
-        "inner columns in a layer": getattr(text, "intermediate_size", None),
-        "tokens in its vocabulary": text.vocab_size,
-    }
-    return ((what, number) for what, number in numbers.items() if isinstance(number, int))
-
-
-def _is_shared(parameter: str, plan: dict[str, str]) -> bool:
-    """Return whether a plan divides a parameter. It names the parameter or its module, with * for a layer's number."""
-    name = re.sub(r"\.\d+(?=\.|$)", ".*", parameter)
-    way = plan.get(name) or plan.get(name.rpartition(".")[0])
-    return way is not None and way not in WHOLE
-
-
-def _are(count: int) -> str:
-    return "is one" if count == 1 else f"are {count}" if count else "is none"

@@ -1,15 +1,16 @@
 """The shapes that a model caches per token, found by running it, because not all configurations tell them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from ladechat.model.kernels.swap import ATTENTION
-from ladechat.model.runners.cache_argument import cache_argument
-from ladechat.model.runners.random_numbers import DrawsRandomNumbers, NoRandomNumbers
+from ladechat.model.runners.kv_cache import cache_argument
 
 PLACE_DEPENDENT = {
     "gpt_neo": "cuts its local layers by the place of a token in the cache, whatever mask it gets",
@@ -58,7 +59,7 @@ def probe_cache(model: PreTrainedModel) -> list[LayerShape]:
     attention = model.config._attn_implementation
     if attention not in MASKED_ATTENTION:
         raise single_token_only(model, f"was loaded with {attention!r} attention, which takes no mask ('sdpa' does)")
-    token = torch.zeros((1, 1), dtype=torch.long, device=model.device)
+    token, stateful = torch.zeros((1, 1), dtype=torch.long, device=model.device), getattr(model, "_is_stateful", False)
     try:
         cache = DynamicCache(config=model.config)
         with NoRandomNumbers():  # type: ignore[no-untyped-call]  # torch leaves it untyped
@@ -66,7 +67,7 @@ def probe_cache(model: PreTrainedModel) -> list[LayerShape]:
     except DrawsRandomNumbers as error:
         raise single_token_only(model, "draws random numbers in its passes") from error
     except (TypeError, ValueError) as error:  # no argument for it, or the model's own refusal
-        reason = RECURRENT if _is_stateful(model) else "has a cache of its own kind, or none"
+        reason = RECURRENT if stateful else "has a cache of its own kind, or none"
         raise single_token_only(model, reason) from error
     layers: list[Any] = list(cache.layers)
     if any(hasattr(layer, "recurrent_states") for layer in layers):
@@ -75,12 +76,15 @@ def probe_cache(model: PreTrainedModel) -> list[LayerShape]:
         reason = "caches a digest of the text besides keys and values, to choose what it attends to"
         raise single_token_only(model, reason)
     if not layers or any(layer.keys is None or layer.values is None for layer in layers):
-        reason = RECURRENT if _is_stateful(model) else "does not cache keys and values in every layer"
+        reason = RECURRENT if stateful else "does not cache keys and values in every layer"
         raise single_token_only(model, reason)
     text = model.config.get_text_config(decoder=True)
-    if any(layer.is_sliding for layer in layers) and not _knows_windows(text):
+    # transformers builds a sliding cache for any configuration to which such an attribute was added.
+    knows_windows = hasattr(type(text), "sliding_window") or getattr(text, "layer_types", None) is not None
+    if any(layer.is_sliding for layer in layers) and not knows_windows:
         raise single_token_only(model, "is given a sliding window that it has no masks for: only its cache forgets")
-    kinds = getattr(text, "layer_types", None) or [_kind(layer) for layer in layers]
+    kinds = getattr(text, "layer_types", None)
+    kinds = kinds or ["sliding_attention" if layer.is_sliding else "full_attention" for layer in layers]
     return [_layer_shape(layer, kind) for layer, kind in zip(layers, kinds, strict=False)]
 
 
@@ -94,23 +98,35 @@ def name_of(model: PreTrainedModel) -> str:
     return f"{type(model).__name__} (model type {model.config.model_type!r})"
 
 
-def _knows_windows(config: Any) -> bool:
-    """Return whether this configuration class itself has a sliding window, rather than an attribute added to it.
-
-    transformers builds a sliding cache for any configuration with such an attribute.
-    """
-    return hasattr(type(config), "sliding_window") or getattr(config, "layer_types", None) is not None
-
-
-def _is_stateful(model: PreTrainedModel) -> bool:
-    return bool(getattr(model, "_is_stateful", False))
-
-
-def _kind(layer: Any) -> str:
-    return "sliding_attention" if layer.is_sliding else "full_attention"
-
-
 def _layer_shape(layer: Any, kind: str) -> LayerShape:
     keys, values = layer.keys, layer.values
     window = getattr(layer, "sliding_window", None)
     return LayerShape((keys.shape[1], keys.shape[3]), (values.shape[1], values.shape[3]), kind, window, keys.dtype)
+
+
+class DrawsRandomNumbers(Exception):
+    """An operation that was about to draw."""
+
+
+class NoRandomNumbers(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
+    """A context in which an operation of this thread that would draw raises `DrawsRandomNumbers`.
+
+    Unlike `torch.random.fork_rng` it restores no generator state: other threads draw from the same generator.
+    """
+
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        given = dict(kwargs or {})
+        if torch.Tag.nondeterministic_seeded in func.tags and not _drops_nothing(func, args, given):
+            raise DrawsRandomNumbers(str(func))
+        return func(*args, **given)
+
+
+def _drops_nothing(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether the operation is dropout, or attention with dropout, that is turned off."""
+    values = {
+        argument.name: argument.default_value for argument in func._schema.arguments if argument.has_default_value()
+    }
+    values |= dict(zip((argument.name for argument in func._schema.arguments), args, strict=False)) | dict(kwargs)
+    return any(name in values and not values[name] for name in ("dropout_p", "train", "training", "p"))

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
-from transformers.cache_utils import Cache, CacheLayerMixin
+from transformers.cache_utils import Cache
 
-from ladechat.model.runners.argmax import best
-from ladechat.model.runners.cache_argument import cache_argument
+from ladechat.model.runners.kv_cache import GivenLayer, cache_argument
+from ladechat.model.runners.logits import best
 from ladechat.model.runners.slots import Slots
 
 
@@ -56,7 +56,7 @@ class Pass(Protocol):
         ...
 
     def best(self, logits: Tensor) -> Tensor:
-        """Return the (2, T) float32 result of `ladechat.model.runners.argmax.best` for the logits of the pass."""
+        """Return the (2, T) float32 result of `ladechat.model.runners.logits.best` for the logits of the pass."""
         ...
 
 
@@ -68,9 +68,7 @@ class Inputs:
         self._on_device = torch.zeros(size, dtype=torch.uint8, device=device)
         # A GPU copies from pinned memory asynchronously, while Python continues.
         on_gpu = device.type == "cuda"
-        self._staged = (
-            torch.zeros(size, dtype=torch.uint8, device="cpu", pin_memory=True) if on_gpu else self._on_device
-        )
+        self._staged = torch.zeros(size, dtype=torch.uint8, pin_memory=True) if on_gpu else self._on_device
         self._bytes = self._staged.numpy()
         self._fetched = torch.cuda.Event() if on_gpu else None
 
@@ -83,27 +81,15 @@ class Inputs:
 
     def fill(self, slots: Slots, cached: int) -> None:
         """Write the slots of a pass after `cached` cached tokens. Asynchronous on a GPU."""
-        self._put([cached], slots.tokens, slots.positions + cached, slots.mask)
-
-    def fill_with_dummies(self, slots: int, cached: int) -> None:
-        """Write dummy tokens, for a pass whose result is not used."""
-        nothing = np.zeros(slots, np.int64)
-        self._put([cached], nothing, nothing, np.eye(slots, dtype=np.bool_))
-
-    def _put(self, cached: Any, tokens: Any, positions: Any, sees: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
         if self._fetched is not None:  # the staged inputs of the pass before are still being copied
             self._fetched.synchronize()
-        count, end = len(tokens), 8 * (1 + 2 * len(tokens))
-        self._bytes[:end].view(np.int64)[:] = np.concatenate([cached, tokens, positions])
-        self._bytes[end : end + count * count] = sees.reshape(-1)
+        numbers = 8 * (1 + 2 * len(slots))
+        end = numbers + len(slots) ** 2
+        self._bytes[:numbers].view(np.int64)[:] = np.concatenate([[cached], slots.tokens, slots.positions + cached])
+        self._bytes[numbers:end] = slots.mask.reshape(-1)
         if self._fetched is not None:
-            self._on_device[: end + count * count].copy_(self._staged[: end + count * count], non_blocking=True)
+            self._on_device[:end].copy_(self._staged[:end], non_blocking=True)
             self._fetched.record()
-
-
-def places_of(given: PassInputs) -> Tensor:
-    """Return the (T,) int64 places of the slots' keys and values, after the cached ones."""
-    return given.cached + torch.arange(given.sees.shape[0], device=given.sees.device)
 
 
 def seen_places(given: PassInputs, context: int, window: int | None) -> Tensor:
@@ -120,11 +106,6 @@ def seen_places(given: PassInputs, context: int, window: int | None) -> Tensor:
         at = torch.where(old, place, given.positions[0].index_select(0, slot))
         seen = seen & (given.positions[0][:, None] - at < window)
     return seen
-
-
-def as_bias(seen: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return the additive mask: 0 where a place is seen, else -inf."""
-    return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, -torch.inf)
 
 
 class FixedPass:
@@ -144,12 +125,12 @@ class FixedPass:
 
     def __call__(self, given: PassInputs, rows: Sequence[Tensor]) -> tuple[Tensor, None]:
         """See `Pass`; without hidden states."""
-        places = places_of(given)
+        places = given.cached + torch.arange(given.sees.shape[0], device=given.sees.device)  # after the cached ones
         layers: list[Any] = [_PlacedLayer(*pair, places) for pair in zip(rows[::2], rows[1::2], strict=True)]
-        masks = {
-            kind: as_bias(seen_places(given, rows[0].shape[0], window), self._model.dtype)[None, None]
-            for kind, window in self._windows.items()
-        }
+        masks = {}
+        for kind, window in self._windows.items():
+            seen = seen_places(given, rows[0].shape[0], window)[None, None]
+            masks[kind] = torch.zeros_like(seen, dtype=self._model.dtype).masked_fill_(~seen, -torch.inf)
         logits: Tensor = self._model(
             input_ids=given.tokens,
             position_ids=given.positions,
@@ -160,26 +141,17 @@ class FixedPass:
         return logits[0], None
 
     def best(self, logits: Tensor) -> Tensor:
-        """See `Pass`."""
         return best(logits)
 
 
-class _PlacedLayer(CacheLayerMixin):
+class _PlacedLayer(GivenLayer):
     """A cache layer of fixed size, of which a pass writes given places."""
 
-    is_sliding = False
-
     def __init__(self, keys: Tensor, values: Tensor, places: Tensor) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+        super().__init__()
         self._keys, self._values, self._places = keys, values, places
-        self.is_initialized = True
 
-    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Do nothing: the tensors are given."""
-
-    def update(
-        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
-    ) -> tuple[Tensor, Tensor]:
+    def update(self, key_states: Tensor, value_states: Tensor, *_: object, **__: object) -> tuple[Tensor, Tensor]:
         for row, states in ((self._keys, key_states), (self._values, value_states)):
             row.index_copy_(0, self._places, states[0].transpose(0, 1))
         return self._keys.transpose(0, 1)[None], self._values.transpose(0, 1)[None]
@@ -189,6 +161,3 @@ class _PlacedLayer(CacheLayerMixin):
 
     def get_seq_length(self) -> int:
         return self._keys.shape[0] - self._places.shape[0]
-
-    def get_max_length(self) -> int:
-        return -1

@@ -8,15 +8,19 @@ used twice; until then the model runs unrecorded. Smaller passes are padded with
 import logging
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
+from transformers import PreTrainedModel
 
-from ladechat.model.runners.argmax import in_lists
-from ladechat.model.runners.fixed_pass import Inputs, Pass
+from ladechat.decoder.runner import Runner
+from ladechat.decoder.verify_mask import SlotTree
+from ladechat.model.runners.fixed_pass import FixedPass, Inputs, Pass
 from ladechat.model.runners.kv_cache import SlabCache
+from ladechat.model.runners.logits import agree, fill, in_lists, ordinary_tokens
 from ladechat.model.runners.slots import Slots
 
 SLOT_COUNTS = (1, 8, 16, 32, 64, 96, 128, 192, 256)
@@ -63,25 +67,20 @@ class CudaGraphs:
             RuntimeError: an operation cannot be recorded, or the memory does not suffice.
         """
         with torch.cuda.device(self._device):
-            self._warm_up(function)
+            current = torch.cuda.current_stream()
+            self._warm.wait_stream(current)
+            with torch.cuda.stream(self._warm):
+                for _ in range(2):  # unrecorded: the first-call work of libraries must not be recorded
+                    function()
+            current.wait_stream(self._warm)
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
                 function()
         replay: Replay = graph.replay
         return replay
 
-    def _warm_up(self, function: Callable[[], None]) -> None:
-        """Run the function twice unrecorded: the first-call work of libraries must not be recorded."""
-        current = torch.cuda.current_stream()
-        self._warm.wait_stream(current)
-        with torch.cuda.stream(self._warm):
-            for _ in range(2):
-                function()
-        current.wait_stream(self._warm)
 
-
-@dataclass(frozen=True)
-class Recorded:
+class Recorded(NamedTuple):
     """A recorded graph: its numbers of slots and places, and the seconds that recording took."""
 
     slots: int
@@ -108,13 +107,7 @@ class GraphPasses:
     sizes = SLOT_COUNTS
 
     def __init__(
-        self,
-        compute: Pass,
-        cache: SlabCache,
-        vocabulary: int,
-        width: int,
-        dtype: torch.dtype,
-        record: Record,
+        self, compute: Pass, cache: SlabCache, vocabulary: int, width: int, dtype: torch.dtype, record: Record
     ) -> None:
         device = cache.rows(0, 1)[0].device
         self.history: list[Recorded] = []
@@ -219,8 +212,9 @@ class GraphPasses:
             if states is not None:
                 self._states[:slots].copy_(states)
 
-        # Warming up runs the pass too: its dummy tokens go after the cached ones.
-        self._inputs.fill_with_dummies(slots, self._cache.length)
+        # Warming up runs the pass too: its dummy tokens go after the cached ones. Their positions are 0.
+        nowhere = np.full(slots, -self._cache.length)
+        self._inputs.fill(Slots([0] * slots, nowhere, np.eye(slots, dtype=np.bool_)), self._cache.length)
         replay = self._record(run)
         self.history.append(Recorded(slots, context, time.perf_counter() - started))
         return replay
@@ -237,3 +231,60 @@ def context_for(places: int) -> int:
     while context < places:
         context = context * 3 // 2 if context & (context - 1) == 0 else context * 4 // 3
     return context
+
+
+def graph_passes(
+    runner: Runner,
+    model: PreTrainedModel,
+    cache: SlabCache,
+    windows: Mapping[str, int | None],
+    record: Record | None = None,
+    kernels: bool = True,
+) -> GraphPasses | None:
+    """Return an empty set of graphs for the passes of a model; None if they cannot be recorded.
+
+    The angles of the runner's model are the same in every text. `record` records a graph, by default a CUDA graph, on a
+    CUDA device. `kernels` says whether to use our own kernels where they support the model.
+    """
+    if model.config._attn_implementation != "sdpa" or getattr(model.config, "quantization_config", None) is not None:
+        return None
+    config = model.config.get_text_config(decoder=True)
+    own = _in_few_kernels(runner, model, cache) if kernels and not any(windows.values()) else None
+    compute = own or FixedPass(model, windows)
+    record = record or CudaGraphs(model.device)
+    return GraphPasses(compute, cache, config.vocab_size, config.hidden_size, model.dtype, record)
+
+
+def _in_few_kernels(runner: Runner, model: PreTrainedModel, cache: SlabCache) -> Pass | None:
+    """Return the pass with our own kernels, where the model is on a CUDA device and the logits agree; else None."""
+    if model.device.type == "cuda":
+        try:
+            from ladechat.model.runners.llama_pass import LlamaPass
+
+            compute = LlamaPass(model)
+            if agrees(compute, runner, model, cache):
+                return compute
+            logger.warning("Passes are the model's own: it computes something else than a Llama.")
+        except Exception as error:  # without Triton, or on a GPU it does not support, the model itself can run
+            logger.warning("Passes are the model's own: %s", error)
+    return None
+
+
+@torch.inference_mode()
+def agrees(compute: Pass, runner: Runner, model: PreTrainedModel, cache: SlabCache) -> bool:
+    """Return whether a pass gives the model's own logits, for one slot and for a tree. Empties the cache."""
+    text = ordinary_tokens(model)
+    tree = SlotTree.chain(text[5:9])
+    tree.add(tree.add(1, text[9]), text[10])
+    same = True
+    for one in (SlotTree.chain(text[5:6]), tree):
+        fill(runner, text[:6])
+        own = runner.forward(one).float().clone()
+        runner.commit([])
+        cache.wipe()  # a pass with fixed shapes reads all places
+        inputs = Inputs(len(one), model.device)
+        inputs.fill(Slots.of_tree(one), cache.length)
+        logits, _ = compute(inputs.of(len(one)), cache.all_rows(cache.capacity))
+        same = same and all(agree(*pair, model) for pair in zip(logits.float(), own, strict=True))
+    fill(runner, text[:1])
+    return same

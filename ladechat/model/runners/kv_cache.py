@@ -1,10 +1,14 @@
 """The KV cache of one sequence in preallocated slabs, for an unmodified transformers model."""
 
-from collections.abc import Sequence
+import inspect
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
+from transformers import GenerationMixin
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from ladechat.model.runners.out_of_memory import memory_is_used_up
@@ -14,23 +18,30 @@ SMALLEST_GROWTH = 64
 """The slots by which the slabs grow at least where the memory does not suffice for doubling."""
 
 
-class SlabLayer(CacheLayerMixin):
-    """One layer of a `SlabCache`: views into its slabs. The model appends to it without copying the cached tokens."""
+class GivenLayer(CacheLayerMixin):
+    """A cache layer whose tensors exist before the first pass, and have no maximum length."""
 
     is_sliding = False
 
-    def __init__(self, cache: "SlabCache", index: int) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._cache = cache
-        self._index = index
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
         self.is_initialized = True
 
-    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """Do nothing: the slabs exist before the first pass."""
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Do nothing."""
 
-    def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def get_max_length(self) -> int:
+        return -1
+
+
+class SlabLayer(GivenLayer):
+    """One layer of a `SlabCache`: views into its slabs. The model appends to it without copying the cached tokens."""
+
+    def __init__(self, cache: "SlabCache", index: int) -> None:
+        super().__init__()
+        self._cache, self._index = cache, index
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         """Write the (1, heads, T, head_dim) states of a pass after the cached ones; return views of all of them."""
         start, count = self._cache.length, key_states.shape[2]
         keys, values = self._cache.heads_first(self._index)
@@ -39,22 +50,10 @@ class SlabLayer(CacheLayerMixin):
         return keys.narrow(2, 0, start + count), values.narrow(2, 0, start + count)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Return the number of keys for a pass of `query_length` slots, and the offset of the first one."""
         return self._cache.length + query_length, 0
 
     def get_seq_length(self) -> int:
-        """Return the number of cached tokens."""
         return self._cache.length
-
-    def get_max_length(self) -> int:
-        """Return -1, no maximum: the slabs grow."""
-        return -1
-
-
-def on_device(numbers: np.ndarray[Any, Any], device: torch.device) -> torch.Tensor:
-    """Return the numbers as a tensor on a device. A GPU copies them asynchronously, from pinned memory."""
-    tensor = torch.from_numpy(numbers)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 class SlabCache(Cache):
@@ -81,24 +80,22 @@ class SlabCache(Cache):
         capacity_limit: int,
     ) -> None:
         super().__init__(layers=[SlabLayer(self, index) for index in range(len(shapes))])
-        self.length = 0
-        self.growths = 0
+        self.length = self.growths = 0
         self.capacity = min(SMALLEST_CAPACITY, capacity_limit)
         self._capacity_limit = capacity_limit
-        rows_by_shape: dict[tuple[int, int], int] = {}
-        self._places: list[list[tuple[tuple[int, int], int]]] = []
-        self._heads_first: list[tuple[torch.Tensor, torch.Tensor]] = []
+        rows: Counter[tuple[int, int]] = Counter()
+        self._places: list[list[tuple[tuple[int, int], int]]] = []  # the slab and the row in it of keys and of values
+        self._heads_first: list[tuple[Tensor, Tensor]] = []
         self._items: list[np.ndarray[Any, Any]] = []
         self._on_cpu = device.type == "cpu"
         for layer_shapes in shapes:
-            places = []
+            self._places.append([])
             for shape in layer_shapes:
-                places.append((shape, rows_by_shape.get(shape, 0)))
-                rows_by_shape[shape] = places[-1][1] + 1
-            self._places.append(places)
+                self._places[-1].append((shape, rows[shape]))
+                rows[shape] += 1
         self._slabs = {
-            (heads, dim): torch.empty(rows, self.capacity, heads, dim, dtype=dtype, device=device)
-            for (heads, dim), rows in rows_by_shape.items()
+            shape: torch.empty(count, self.capacity, *shape, dtype=dtype, device=device)
+            for shape, count in rows.items()
         }
 
     @property
@@ -106,17 +103,17 @@ class SlabCache(Cache):
         """The size of the slabs in bytes: for `capacity` tokens, cached or not."""
         return sum(slab.nbytes for slab in self._slabs.values())
 
-    def rows(self, layer: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def rows(self, layer: int, end: int) -> tuple[Tensor, Tensor]:
         """Return views of the keys and values of the first `end` tokens in a layer, (end, heads, head_dim) each."""
         keys, values = (self._slabs[shape][row, :end] for shape, row in self._places[layer])
         return keys, values
 
-    def all_rows(self, end: int) -> list[torch.Tensor]:
+    def all_rows(self, end: int) -> list[Tensor]:
         """Return the `rows` of every layer: keys, values, keys, values …"""
         rows = {shape: slab[:, :end].unbind() for shape, slab in self._slabs.items()}
         return [rows[shape][row] for places in self._places for shape, row in places]
 
-    def heads_first(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def heads_first(self, layer: int) -> tuple[Tensor, Tensor]:
         """Return views of a layer's keys and values in the layout of attention, (1, heads, capacity, head_dim)."""
         if not self._heads_first:
             rows = [row.transpose(0, 1)[None] for row in self.all_rows(self.capacity)]
@@ -141,11 +138,11 @@ class SlabCache(Cache):
             self.give_back()
         try:
             self._grow(max(needed, min(doubled, self._capacity_limit)))
-            return
         except (RuntimeError, MemoryError) as error:
             if not memory_is_used_up(error):
                 raise
-        self._grow(max(needed, min(needed + SMALLEST_GROWTH, self._capacity_limit)))
+        if self.capacity < needed:
+            self._grow(max(needed, min(needed + SMALLEST_GROWTH, self._capacity_limit)))
 
     def _grow(self, capacity: int) -> None:
         # All or nothing: where the memory does not suffice, the cache stays unchanged.
@@ -179,7 +176,9 @@ class SlabCache(Cache):
             return
         with torch.inference_mode():
             for slab in self._slabs.values():
-                slab[:, start:end] = slab.index_select(1, on_device(source, slab.device))
+                places = torch.from_numpy(source)  # which a GPU copies asynchronously, from pinned memory
+                places = places.pin_memory() if slab.is_cuda else places
+                slab[:, start:end] = slab.index_select(1, places.to(slab.device, non_blocking=slab.is_cuda))
 
     def _in_numpy(self) -> list[np.ndarray[Any, Any]]:
         """Return the slabs as numpy arrays with one item per row and token: for few slots much faster than torch."""
@@ -189,7 +188,7 @@ class SlabCache(Cache):
         return self._items
 
     @torch.inference_mode()
-    def copied(self, start: int, end: int) -> list[torch.Tensor]:
+    def copied(self, start: int, end: int) -> list[Tensor]:
         """Return copies of the tokens from `start` up to `end`: for each slab, (layers, tokens, heads, head_dim).
 
         Raises:
@@ -198,7 +197,7 @@ class SlabCache(Cache):
         return [slab[:, start:end].clone() for slab in self._slabs.values()]
 
     @torch.inference_mode()
-    def paste(self, start: int, rows: Sequence[torch.Tensor]) -> None:
+    def paste(self, start: int, rows: Sequence[Tensor]) -> None:
         """Write copies made by `copied` to the places from `start` on, cached or not."""
         for slab, copy in zip(self._slabs.values(), rows, strict=True):
             slab[:, start : start + copy.shape[1]] = copy
@@ -212,3 +211,55 @@ class SlabCache(Cache):
     def truncate(self, length: int) -> None:
         """Drop all tokens from number `length` on."""
         self.length = min(self.length, length)
+
+
+CACHE, FORMER_OR_LATER = (
+    ("cache", "past_key_values")
+    if "cache" in inspect.signature(GenerationMixin.prepare_inputs_for_generation).parameters
+    else ("past_key_values", "cache")
+)
+"""The name in the installed transformers, and the name in other versions."""
+
+
+def cache_argument(function: Callable[..., Any]) -> str:
+    """Return the name of the argument by which a model, a layer or a preparation takes a KV cache.
+
+    A deprecated name that it still takes with a warning does not count.
+    """
+    named = inspect.signature(function).parameters
+    return FORMER_OR_LATER if FORMER_OR_LATER in named and CACHE not in named else CACHE
+
+
+class Aside:
+    """The content of a cache, copied as far as another text has overwritten it.
+
+    The common prefix of both texts stays in place and is not copied: for another question in a conversation that is
+    the whole of it, and where the last question is asked again, only the last answer is copied.
+
+    Attributes:
+        tokens: the tokens that can be restored; fewer than all where the memory did not suffice for a copy.
+    """
+
+    def __init__(self, tokens: Sequence[int]) -> None:
+        self.tokens = list(tokens)
+        self._in_place = len(self.tokens)
+        self._copies: list[tuple[int, list[Tensor]]] = []
+
+    def copy(self, cache: SlabCache, start: int) -> None:
+        """Copy what is still in place from token `start` on, before it is overwritten."""
+        if start >= self._in_place:
+            return
+        try:
+            self._copies.append((start, cache.copied(start, self._in_place)))
+        except (RuntimeError, MemoryError) as error:
+            if not memory_is_used_up(error):
+                raise
+            self._copies.clear()
+            del self.tokens[start:]
+        self._in_place = start
+
+    def bring_back(self, cache: SlabCache) -> None:
+        """Restore the text in the cache that it came from, replacing the present content."""
+        for start, rows in self._copies:
+            cache.paste(start, rows)
+        cache.length = len(self.tokens)

@@ -1,17 +1,24 @@
-"""A loop over a model's own decoder layers, in which hidden states can be read, and rows added, between layers.
+"""A loop over a model's own decoder layers, in which hidden states are read, rows added, and layers skipped.
 
 The model is not patched: its layers are called as its `forward` calls them. Whether that gives the same logits
 is checked when a model is loaded (`ladechat.model.loading.self_check`).
 """
 
 import inspect
+import math
+from collections.abc import Sequence, Set
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache
 
-from ladechat.model.runners.cache_argument import cache_argument
+from ladechat.decoder.hidden import Hidden, TransferMaps, Want
+from ladechat.decoder.layer_skipping_model import Drafted
+from ladechat.model.runners.kv_cache import SlabCache, cache_argument
+from ladechat.model.runners.logits import argmax_with_log_probabilities
+from ladechat.model.runners.slots import Slots
 
 Masks = torch.Tensor | dict[str, torch.Tensor]
 
@@ -76,13 +83,7 @@ class LayerLoop:
     ) -> torch.Tensor:
         """Return hidden states (1, T, d) after one decoder layer; its keys and values go into the cache.
 
-        Args:
-            layer: index of the layer, from 0.
-            hidden: hidden states before it.
-            mask: (1, 1, T, cached + T), or one for each kind of layer.
-            positions: (1, T).
-            angles: see `angles`.
-            cache: the KV cache that the rows see in addition to each other.
+        The mask is (1, 1, T, cached + T), or one for each kind of layer; the positions are (1, T).
         """
         kind = self._kinds[layer]
         own = mask[kind or ""] if isinstance(mask, dict) else mask
@@ -110,3 +111,122 @@ class LayerLoop:
         if self._logit_divisor != 1.0:
             logits = logits / self._logit_divisor
         return logits if self._cap is None else torch.tanh(logits / self._cap) * self._cap
+
+
+def draft(
+    loop: LayerLoop,
+    cache: SlabCache,
+    token: int,
+    skipped: Set[int],
+    threshold: float,
+    mask: Masks,
+    positions: torch.Tensor,
+) -> list[Drafted]:
+    """Return a chain of argmax tokens after the cached ones, as described in `LayerSkippingModel.draft`.
+
+    Whole decoder layers are skipped. The paper (Zhang et al. 2023, arXiv 2309.08168) skips attention and MLP
+    separately, but how a layer combines the two differs between architectures.
+
+    While it runs, keys and values of the drafts are stored after the cached tokens, except in skipped layers, where
+    they are not read. Then they are dropped: the verifying pass writes its own to the same places.
+
+    The mask of the chain is (1, 1, most, cached + most), or one for each kind of layer; the positions are (1, most).
+    """
+    used = [layer for layer in range(loop.depth) if layer not in skipped]
+    start, most = cache.length, positions.shape[1]
+    drafted: list[Drafted] = []
+    try:
+        for row in range(most):
+            own, seen = positions[:, row : row + 1], rows_of(mask, row, row + 1, most)
+            hidden = loop.embed(torch.tensor([[token]], device=positions.device))
+            angles = loop.angles(hidden, own)
+            for layer in used:
+                hidden = loop.through(layer, hidden, seen, own, angles, cache)
+            cache.commit([0])
+            tokens, log_probabilities = argmax_with_log_probabilities(loop.read(loop.final(hidden))[0])
+            token, probability = tokens[0], math.exp(log_probabilities[0])
+            if not math.isfinite(probability):
+                break
+            drafted.append(Drafted(token, probability))
+            if probability < threshold:
+                break
+    finally:
+        cache.truncate(start)
+    return drafted
+
+
+def rows_of(mask: Masks, begin: int, end: int, total: int) -> Masks:
+    """Return rows `begin` to `end` of a mask (1, 1, total, cached + total), up to the place of the last one of them."""
+    if isinstance(mask, dict):
+        return {kind: one[..., begin:end, : one.shape[-1] - total + end] for kind, one in mask.items()}
+    return mask[..., begin:end, : mask.shape[-1] - total + end]
+
+
+def with_pseudo_rows(slots: Slots, carriers: Sequence[int], count: int) -> Slots:
+    """Return all rows of a pass: the slots, then for each of `count` maps in turn one pseudo row of each carrier.
+
+    Pseudo rows are made from hidden states of slots, and enter half-way up the model. The construction is ours (Wu et
+    al. 2024, arXiv 2404.12022, says that linear maps make them and that they attend to the context and to each other).
+    Row i, from 0, of a slot at position n has position n + 1 + i. It sees the cached tokens, the slot and its
+    ancestors, the slot's rows before it, and itself. No slot sees a pseudo row, so the slots' logits are the same as
+    without them. In this order, the rows present at any layer are always the first ones. Their tokens are 0.
+    """
+    real, own = len(slots), list(carriers)
+    total = real + count * len(own)
+    mask = np.zeros((total, total), np.bool_)
+    mask[:real, :real] = slots.mask
+    positions = [slots.positions]
+    for step in range(count):
+        for place, carrier in enumerate(own):
+            row = real + step * len(own) + place
+            mask[row, :real] = slots.mask[carrier]
+            mask[row, real + place : row + 1 : len(own)] = True
+        positions.append(slots.positions[own] + 1 + step)
+    return Slots((*slots.tokens, *[0] * (total - real)), np.concatenate(positions), mask)
+
+
+def run(
+    loop: LayerLoop, slots: Slots, mask: Masks, positions: torch.Tensor, cache: SlabCache, want: Want
+) -> tuple[torch.Tensor, Hidden]:
+    """Run one pass; the keys and values of all rows go after the cached tokens, those of the slots first.
+
+    The mask is (1, 1, rows, cached + rows), or one for each kind of layer; the positions are (1, rows).
+
+    Returns:
+        The logits (T, vocabulary) of the slots; their hidden states.
+    """
+    total, real, own = positions.shape[1], len(slots), list(want.carriers)
+    hidden = loop.embed(torch.tensor([slots.tokens], device=positions.device))
+    angles: dict[str | None, object] = {}
+    below: list[torch.Tensor] = []
+    count = 0
+    for layer in range(loop.depth):
+        entered = [] if want.maps is None else [i for i, at in enumerate(want.maps.layers) if at == layer]
+        if want.maps is not None and entered:
+            entering = _finite(transferred(want.maps, entered, hidden[0, own]))
+            hidden = torch.cat([hidden, entering[None]], dim=1)
+        if entered or not layer:
+            count = hidden.shape[1]
+            own_mask, own_positions = rows_of(mask, 0, count, total), positions[:, :count]
+            angles = loop.angles(hidden, own_positions)
+        if want.lens and count > real:
+            # A copy: a layer may write into its input.
+            below.append(hidden[0, real:].clone().view(-1, len(own), hidden.shape[-1]))
+        hidden = loop.through(layer, hidden, own_mask, own_positions, angles, cache)
+        _finite(hidden[0, real:])
+    final = loop.final(hidden)[0]
+    states = final[:real]
+    pseudo = None
+    if want.maps is not None:
+        pseudo = final[real:].view(len(want.maps.layers), len(own), -1).transpose(0, 1)
+    return loop.read(states), Hidden(states, own, pseudo, loop.read, below, loop.final)
+
+
+def transferred(maps: TransferMaps, steps: Sequence[int], hidden: torch.Tensor) -> torch.Tensor:
+    """Return the (len(steps) · C, d) pseudo rows that enter together: map by map, made from the carriers' (C, d)."""
+    return torch.cat([hidden @ maps.weights[step].t() for step in steps])
+
+
+def _finite(rows: torch.Tensor) -> torch.Tensor:
+    """Zero in place what overflowed in pseudo rows: slots weigh their keys with 0, but 0 · NaN is NaN."""
+    return rows.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)

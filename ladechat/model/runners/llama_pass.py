@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 from transformers import PreTrainedModel
 
-from ladechat.model.runners import cuda_kernels
+from ladechat.model.runners import cuda_products
 from ladechat.model.runners.cuda_kernels import PLACES, add_and_norm, attend, rotate_and_store, silu_times
 from ladechat.model.runners.fixed_pass import PassInputs
 
@@ -57,9 +57,8 @@ class LlamaPass:
 
     def __init__(self, model: PreTrainedModel) -> None:
         decoder: Any = model.get_decoder()
-        parts = [name for name in ("embed_tokens", "layers", "norm", "rotary_emb") if not hasattr(decoder, name)]
-        if parts:
-            raise OtherForm(f"has no {parts[0]}")
+        for name in ("embed_tokens", "layers", "norm", "rotary_emb"):
+            _part(decoder, name)
         first = _part(decoder.layers[0], "self_attn")
         self._width: int = first.head_dim
         self._scale = float(first.scaling)
@@ -82,7 +81,6 @@ class LlamaPass:
 
     @torch.inference_mode()
     def __call__(self, given: PassInputs, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """See `Pass`."""
         hidden = embedding(given.tokens[0], self._embedding)
         more, normed = None, torch.empty_like(hidden)
         inner = hidden.new_empty((len(hidden), self._layers[0].down.shape[1]))
@@ -96,8 +94,7 @@ class LlamaPass:
         return self._product(normed, self._head), normed
 
     def best(self, logits: Tensor) -> Tensor:
-        """See `Pass`."""
-        return cuda_kernels.best(logits)
+        return cuda_products.best(logits)
 
     def _attended(self, given: PassInputs, layer: _Layer, normed: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """Return the (T, heads · head_dim) attention output for normed (T, d) hidden states."""
@@ -112,10 +109,10 @@ class LlamaPass:
 
     def _product(self, x: Tensor, weight: Tensor, bias: Tensor | None = None, summed: bool = False) -> Tensor:
         """Apply a linear layer; the result may be in parts where it is `summed` next."""
-        if not cuda_kernels.has_own_product(x):
+        if not cuda_products.has_own_product(x):
             return linear(x, weight, bias)
-        parts = cuda_kernels.parts_of_product(len(weight), self._cores) if summed else 1
-        return cuda_kernels.product(x, weight, bias, parts)
+        parts = cuda_products.parts_of_product(len(weight), self._cores) if summed else 1
+        return cuda_products.product(x, weight, bias, parts)
 
     def _parts(self, slots: int) -> int:
         """Return into how many parts attention splits the cache, so that the whole GPU has work."""
@@ -151,8 +148,8 @@ def _check_layers(layers: Sequence[Any]) -> None:
             raise OtherForm("has other biases")
         if not isinstance(_part(mlp, "act_fn"), nn.SiLU) and type(mlp.act_fn).__name__ != "SiLUActivation":
             raise OtherForm("has another activation")
-        for norm in (layer.input_layernorm, layer.post_attention_layernorm):
-            _norm(norm)
+        _norm(layer.input_layernorm)
+        _norm(layer.post_attention_layernorm)
 
 
 def _fused(layer: Any) -> _Layer:

@@ -1,6 +1,7 @@
 """The runner of models that cannot verify several tokens at once: one token per pass, as `generate` does."""
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -9,13 +10,13 @@ from transformers import PreTrainedModel
 from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
-from ladechat.model.runners.argmax import argmax
+from ladechat.model.runners.kv_cache import CACHE
+from ladechat.model.runners.logits import argmax
 from ladechat.model.runners.out_of_memory import release_memory
-from ladechat.model.runners.own_inputs import own_inputs, state_of
 
 
 class SingleTokenRunner:
-    """The `ladechat.decoder.runner.Runner` of a model with a recurrent state, ALiBi or another kind of state.
+    """The `ModelRunner` of a model with a recurrent state, ALiBi or another kind of state.
 
     The model's own `prepare_inputs_for_generation` makes the inputs of each pass, and a prompt is read in one pass
     with its last token, as `generate` does: some of these models give another result for a text read in two parts. So
@@ -29,10 +30,11 @@ class SingleTokenRunner:
 
     Attributes:
         capabilities: one slot per pass.
+        loop: None; its passes give logits alone.
         cache: None; the model has its own kind of state.
     """
 
-    cache = None
+    loop = cache = None
 
     def __init__(self, model: PreTrainedModel, context_length: int, reason: str) -> None:
         self._model = model
@@ -50,12 +52,10 @@ class SingleTokenRunner:
 
     @property
     def tokens(self) -> Sequence[int]:
-        """See `Runner.tokens`."""
         return self._tokens
 
     @property
     def max_positions(self) -> int:
-        """See `Runner.max_positions`."""
         return 1
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
@@ -72,7 +72,7 @@ class SingleTokenRunner:
             yield len(wanted)
 
     def cached_prefix(self, tokens: Sequence[int]) -> int:
-        """Return how many of the first of these tokens need not be read again: all tokens read so far, or none."""
+        """See `ModelRunner.cached_prefix`: all tokens read so far, or none."""
         known = self._pending is None and list(tokens[: len(self._tokens)]) == self._tokens
         return len(self._tokens) if known and len(tokens) - len(self._tokens) <= 1 else 0
 
@@ -94,15 +94,9 @@ class SingleTokenRunner:
         return self._pass([*self._tokens, tree.tokens[0]])
 
     def forward_hidden(self, tree: SlotTree, want: Want) -> tuple[torch.Tensor, Hidden]:
-        """See `Runner.forward_hidden`.
-
-        Raises:
-            ValueError: always; its passes give logits only.
-        """
         raise ValueError(self.capabilities.logits_only)
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
-        """See `Runner.argmax`."""
         return argmax(logits)
 
     def commit(self, slots: Sequence[int]) -> None:
@@ -118,22 +112,24 @@ class SingleTokenRunner:
             self._pending = None
 
     def set_aside(self, tokens: Sequence[int]) -> None:
-        """See `TreeRunner.set_aside`. Another text gets a new state, so nothing is copied."""
+        """See `ModelRunner.set_aside`. Another text gets a new state, so nothing is copied."""
         if self._aside is None:
             self._aside = self._tokens, self._state, self._pending
             self._tokens, self._state, self._pending = [], {}, None
 
     def take_back(self) -> None:
-        """See `TreeRunner.take_back`."""
         if self._aside is not None:
             self._tokens, self._state, self._pending = self._aside
             self._aside = None
 
     def save_memory(self) -> None:
-        """Free the model's state after the memory was used up. The next prompt is read from its beginning."""
+        """See `ModelRunner.save_memory`: frees the model's state."""
         self._aside = None
         self._tokens, self._state, self._pending = [], {}, None
         release_memory(self.device)
+
+    def use_graphs(self) -> None:
+        """See `ModelRunner.use_graphs`; there are none."""
 
     @torch.inference_mode()
     def _pass(self, text: Sequence[int]) -> torch.Tensor:
@@ -141,6 +137,30 @@ class SingleTokenRunner:
         self._pending = text[-1]
         inputs = own_inputs(self._model, torch.tensor([text], device=self.device), self._state)
         output = self._model(**inputs, return_dict=True)
-        self._state = state_of(output)
+        self._state = {STATE_ARGUMENTS[name]: output[name] for name in STATE_ARGUMENTS if output.get(name) is not None}
         logits: torch.Tensor = output.logits[0, -1:]
         return logits
+
+
+STATE_ARGUMENTS = {CACHE: CACHE, "state": "state", "mems": CACHE}
+if CACHE == "past_key_values":
+    STATE_ARGUMENTS["cache_params"] = "cache_params"  # recurrent states; later versions call them a cache too
+"""The names of the states that models return for the next pass, with the argument that takes each.
+
+Models that return none of these (openai-gpt, reformer) read the whole text in each pass."""
+
+
+def own_inputs(
+    model: PreTrainedModel, ids: torch.Tensor, state: Mapping[str, Any], use_cache: bool = True
+) -> dict[str, Any]:
+    """Return `generate`'s inputs for a text without padding: its last token, or all of it where there is no state.
+
+    The text is (1, n) int64; the state is what the pass before returned, empty in a first pass.
+    """
+    own: dict[str, Any] = {**state, "attention_mask": torch.ones_like(ids)}
+    if "position_ids" in inspect.signature(model.forward).parameters:
+        own["position_ids"] = torch.arange(ids.shape[1], device=ids.device)[None]
+    inputs: dict[str, Any] = model.prepare_inputs_for_generation(  # type: ignore[operator]  # of a mixin
+        ids, next_sequence_length=1 if state else None, is_first_iteration=not state, use_cache=use_cache, **own
+    )
+    return inputs

@@ -4,9 +4,7 @@ import inspect
 from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from ladechat.decoder.common_prefix import common_prefix
@@ -14,17 +12,15 @@ from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.layer_skipping_model import Drafted
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
-from ladechat.model.runners import pseudo_rows, skipping
-from ladechat.model.runners.argmax import argmax
-from ladechat.model.runners.aside import Aside
-from ladechat.model.runners.cache_argument import cache_argument
+from ladechat.model.runners import layer_loop
 from ladechat.model.runners.cache_probe import LayerShape, probe_cache, single_token_only
-from ladechat.model.runners.graphs import GraphPasses
-from ladechat.model.runners.kv_cache import SlabCache
+from ladechat.model.runners.graphs import GraphPasses, Record, graph_passes
+from ladechat.model.runners.kv_cache import Aside, SlabCache, cache_argument
 from ladechat.model.runners.layer_loop import LayerLoop
+from ladechat.model.runners.logits import argmax
 from ladechat.model.runners.out_of_memory import release_memory
 from ladechat.model.runners.rope import rope_boundary
-from ladechat.model.runners.slots import Slots
+from ladechat.model.runners.slots import AttentionMasks, Slots
 
 PREFILL_CHUNK = 512
 SMALL_CHUNK = 64
@@ -32,7 +28,7 @@ SMALL_CHUNK = 64
 
 
 class TreeRunner:
-    """The `ladechat.decoder.runner.Runner` of any decoder-only transformers model with a KV cache.
+    """The `ModelRunner` of any decoder-only transformers model with a KV cache.
 
     Args:
         model: in evaluation mode, on its device.
@@ -42,6 +38,8 @@ class TreeRunner:
 
     Attributes:
         layer_shapes: the shapes that the model caches per token, by layer.
+        windows: for each kind of layer its sliding window in positions; None: full attention.
+        cache: the KV cache.
         capabilities: any tree of slots; hidden states with `loop`.
         loop: the model's layers one by one, where its logits were checked; to be assigned before the first pass.
         graphs: recorded passes of the model; may be assigned between two passes. Trees without a recorded pass run
@@ -71,16 +69,14 @@ class TreeRunner:
         self._angles: list[int] = []
         self._aside: Aside | None = None
         self.layer_shapes = layers = probe_cache(model) if layers is None else layers
-        self._window_of = {layer.kind: layer.window for layer in layers}
-        self._slides = any(self._window_of.values())
-        self._all_seen = np.ones((1, 1, 1, 1), np.bool_)
+        self.windows = {layer.kind: layer.window for layer in layers}
         if len({layer.window for layer in layers} - {None}) > 1:
             raise single_token_only(model, "has sliding windows of different lengths")
         self._rope = rope_boundary(model.config.get_text_config(decoder=True))
-        # Stored, because asking a model for them takes longer than using them.
-        self._device = model.device
-        self._adds_masks = model.config._attn_implementation == "eager"
-        self._cache = SlabCache(
+        self._device = model.device  # stored, because asking a model for it takes longer than using it
+        added = model.dtype if model.config._attn_implementation == "eager" else None
+        self._masks = AttentionMasks(self.windows, model.device, added)
+        self.cache = SlabCache(
             [(layer.keys, layer.values) for layer in layers],
             dtype=layers[0].dtype,
             device=model.device,
@@ -97,26 +93,14 @@ class TreeRunner:
 
     @property
     def tokens(self) -> Sequence[int]:
-        """See `Runner.tokens`."""
         return self._tokens
 
     @property
     def max_positions(self) -> int:
-        """See `Runner.max_positions`."""
         position = len(self._tokens)
         room = max(1, self.context_length - position)
         same_angles = self._rope.max_positions(position) if self._rope else None
         return room if same_angles is None else min(room, same_angles)
-
-    @property
-    def cache(self) -> SlabCache:
-        """The KV cache."""
-        return self._cache
-
-    @property
-    def windows(self) -> dict[str, int | None]:
-        """For each kind of layer its sliding window in positions; None: full attention."""
-        return self._window_of
 
     @property
     def has_fixed_angles(self) -> bool:
@@ -136,15 +120,15 @@ class TreeRunner:
         if self._rope and not common == len(wanted) == len(self._tokens):
             self._reset_angles()
         self._truncate(common)
-        self._cache.reserve(len(wanted) - common)  # once: growing needs the old slabs and the new ones at the same time
+        self.cache.reserve(len(wanted) - common)  # once: growing needs the old slabs and the new ones at the same time
         if self.graphs is not None:  # graphs read all places, and NaN left by an overflow must not spoil this answer
-            self._cache.wipe()
+            self.cache.wipe()
         while len(self._tokens) < len(wanted):
             self._read(wanted[len(self._tokens) :][: self._chunk], len(tokens))
             yield len(self._tokens)
 
     def cached_prefix(self, tokens: Sequence[int]) -> int:
-        """Return how many of the first of these tokens are cached with the values that reading all of them gives.
+        """See `ModelRunner.cached_prefix`.
 
         Where angles depend on the length of the text, tokens of a shorter text with other angles do not count, unless
         this text only continues the cached one by one token.
@@ -158,7 +142,6 @@ class TreeRunner:
         return common_prefix(known, tokens)
 
     def prepare(self) -> None:
-        """See `Runner.prepare`."""
         if self.graphs is not None:
             self.graphs.record_all()
 
@@ -193,34 +176,31 @@ class TreeRunner:
                 return logits, Hidden(
                     self.graphs.states(logits), list(want.carriers), None, self.loop.read, norm=self.loop.final
                 )
-        rows = pseudo_rows.Rows.of(slots, want.carriers, len(maps.layers) if maps else 0)
-        self._cache.reserve(len(rows.slots))
+        rows = layer_loop.with_pseudo_rows(slots, want.carriers, len(maps.layers) if maps else 0)
+        self.cache.reserve(len(rows))
         self._pending = slots
-        positions = torch.from_numpy(rows.slots.positions + len(self._tokens))[None].to(self._device)
-        return pseudo_rows.run(self.loop, rows, self._attention_mask(rows.slots), positions, self._cache, want)
+        positions = self._positions(rows)
+        return layer_loop.run(self.loop, slots, self._masks.of(rows, len(self._tokens)), positions, self.cache, want)
 
     @property
     def layers(self) -> int:
-        """See `LayerSkippingModel.layers`."""
         return 0 if self.loop is None else self.loop.depth
 
     @torch.inference_mode()
     def draft(self, token: int, skipped: Set[int], most: int, threshold: float) -> list[Drafted]:
-        """See `LayerSkippingModel.draft`."""
         if self.loop is None:
             raise ValueError(self.capabilities.logits_only)
         chain = self._checked(SlotTree.chain([token] * most))
-        self._cache.reserve(most)
+        self.cache.reserve(most)
         self._pending = None  # its keys are overwritten
-        mask = self._attention_mask(chain)
-        positions = torch.from_numpy(chain.positions + len(self._tokens))[None].to(self._device)
-        drafted = skipping.draft(self.loop, self._cache, token, skipped, threshold, mask, positions)
+        mask = self._masks.of(chain, len(self._tokens))
+        positions = self._positions(chain)
+        drafted = layer_loop.draft(self.loop, self.cache, token, skipped, threshold, mask, positions)
         if self.graphs is not None:  # a later graph reads these places, where overflowing drafts may have left NaN
-            self._cache.wipe(most)
+            self.cache.wipe(most)
         return drafted
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
-        """See `Runner.argmax`."""
         return (self.graphs and self.graphs.argmax(logits)) or argmax(logits)
 
     def commit(self, slots: Sequence[int]) -> None:
@@ -231,7 +211,7 @@ class TreeRunner:
         """
         if self._pending is None:
             raise RuntimeError("There is no pass whose slots could be committed.")
-        self._cache.commit(slots)
+        self.cache.commit(slots)
         self._tokens += [self._pending.tokens[slot] for slot in slots]
         if self._rope:
             last = len(self._tokens) - len(slots) + int(self._pending.positions.max())
@@ -241,32 +221,33 @@ class TreeRunner:
             self.graphs.record_next()
 
     def set_aside(self, tokens: Sequence[int]) -> None:
-        """Let `take_back` restore the cached text later, although this prompt, with an answer, is read next.
-
-        Called again for further prompts before `take_back`, the text of the first call is the one restored. A text with
-        angles that depend on its length is not restored, but read again.
-        """
+        """See `ModelRunner.set_aside`. A text with angles that depend on its length is read again."""
         if self._rope is None:
             self._aside = self._aside or Aside(self._tokens)
-            self._aside.copy(self._cache, min(self.cached_prefix(tokens), len(tokens) - 1))
+            self._aside.copy(self.cache, min(self.cached_prefix(tokens), len(tokens) - 1))
 
     def take_back(self) -> None:
-        """Restore the cached text that was set aside, bit for bit; do nothing where none was."""
         if self._aside is not None:
-            self._aside.bring_back(self._cache)
+            self._aside.bring_back(self.cache)
             self._tokens, self._aside, self._pending = self._aside.tokens, None, None
 
     def save_memory(self) -> None:
-        """Free the cache after the memory was used up, and read prompts in smaller chunks from now on.
-
-        The next prompt is read from its beginning. May be called after any failed pass, in whatever state it left.
-        """
+        """See `ModelRunner.save_memory`. Prompts are read in smaller chunks from now on."""
         self._truncate(0)
-        self._aside = None
-        self._pending = None
-        self._cache.give_back()
+        self._aside = self._pending = None
+        self.cache.give_back()
         self._chunk = min(self._chunk, SMALL_CHUNK)
         release_memory(self._device)
+
+    def use_graphs(self, record: Record | None = None, kernels: bool = True) -> None:
+        """See `ModelRunner.use_graphs`.
+
+        Args:
+            record: records a graph, on any device; by default a CUDA graph, on a CUDA device.
+            kernels: whether to use our own kernels where they support the model.
+        """
+        if self.has_fixed_angles and (record is not None or self.device.type == "cuda"):
+            self.graphs = graph_passes(self, self._model, self.cache, self.windows, record, kernels)
 
     def _checked(self, tree: SlotTree) -> Slots:
         """Return the slots of a tree, if a pass may include their positions."""
@@ -298,7 +279,7 @@ class TreeRunner:
     def _truncate(self, length: int) -> None:
         del self._tokens[length:]
         del self._angles[length:]
-        self._cache.truncate(length)
+        self.cache.truncate(length)
 
     @torch.inference_mode()
     def _reset_angles(self) -> None:
@@ -316,49 +297,19 @@ class TreeRunner:
 
     @torch.inference_mode()
     def _model_pass(self, slots: Slots, **options: Any) -> torch.Tensor:
-        self._cache.reserve(len(slots))
+        self.cache.reserve(len(slots))
         self._pending = slots
-        device = self._device
         output = self._model(
-            input_ids=torch.tensor([slots.tokens], device=device),
-            position_ids=torch.from_numpy(slots.positions + len(self._tokens))[None].to(device),
-            attention_mask=self._attention_mask(slots),
+            input_ids=torch.tensor([slots.tokens], device=self._device),
+            position_ids=self._positions(slots),
+            attention_mask=self._masks.of(slots, len(self._tokens)),
             use_cache=True,
-            **{self._cache_argument: self._cache},
+            **{self._cache_argument: self.cache},
             **options,
         )
         logits: torch.Tensor = output.logits[0]
         return logits
 
-    def _attention_mask(self, slots: Slots) -> torch.Tensor | dict[str, torch.Tensor]:
-        """Return the (1, 1, T, L + T) mask over L cached tokens and T slots; in hybrid models, one per layer kind."""
-        cached = len(self._tokens)
-        if len(slots) == 1 and not self._slides:
-            return self._as_attention_mask(self._all_visible(cached + 1))
-        visible = np.ones((1, 1, len(slots), cached + len(slots)), np.bool_)
-        visible[..., cached:] = slots.mask
-        if not self._slides:
-            return self._as_attention_mask(visible)
-        positions = slots.positions + cached
-        distance = positions[:, None] - np.concatenate([np.arange(cached), positions])[None, :]
-        masks = {
-            kind: self._as_attention_mask(visible & (distance < window) if window else visible)
-            for kind, window in self._window_of.items()
-        }
-        return masks if len(masks) > 1 else next(iter(masks.values()))
-
-    def _all_visible(self, places: int) -> NDArray[np.bool_]:
-        """Return the mask of one slot that sees all places: a view of a larger one, which is cached."""
-        if self._all_seen.size < places:
-            self._all_seen = np.ones((1, 1, 1, 2 * places), np.bool_)
-        return self._all_seen[..., :places]
-
-    def _as_attention_mask(self, visible: NDArray[np.bool_]) -> torch.Tensor:
-        mask = torch.from_numpy(visible)
-        if self._device.type != "cpu":
-            mask = mask.to(self._device)
-        if not self._adds_masks:
-            return mask
-        # Eager attention adds its mask to the scores.
-        lowest = torch.finfo(self._model.dtype).min
-        return torch.zeros_like(mask, dtype=self._model.dtype).masked_fill_(~mask, lowest)
+    def _positions(self, slots: Slots) -> torch.Tensor:
+        """Return the (1, T) positions of slots in the text."""
+        return torch.from_numpy(slots.positions + len(self._tokens))[None].to(self._device)

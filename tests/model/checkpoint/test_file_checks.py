@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.model.checkpoint.file_checks import OBJECTS, check_files
-from ladechat.model.checkpoint.files import INDEX, SINGLE_FILE, LoadError
+from ladechat.model.checkpoint.files import INDEX, OBJECTS, SINGLE_FILE, LoadError, check_files
 from tests.model.refusals import assert_told
 
 CONTENTS: dict[str, tuple[bytes, str]] = {

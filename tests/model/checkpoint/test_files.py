@@ -105,7 +105,7 @@ def test_a_folder_without_a_tokenizer_has_no_fingerprint(tmp_path: Path) -> None
 def test_finding_a_checkpoint_needs_no_torch() -> None:
     code = (
         "import sys; from ladechat.model.checkpoint.fetch import fetch; fetch('demo', print); "
-        "import ladechat.model.checkpoint.hub, ladechat.model.checkpoint.gguf_file; "
+        "import ladechat.model.checkpoint.hub; "
         "print([name for name in ('torch', 'transformers') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from ladechat.engine.failures import or_say_why_not
-from ladechat.model.checkpoint import libraries
+from ladechat.model.checkpoint import faults
+from ladechat.model.checkpoint.faults import import_libraries
 from ladechat.model.checkpoint.files import LoadError
-from ladechat.model.checkpoint.libraries import import_libraries
 from ladechat.protocol import Failed
 from ladechat.shell import cli
 
@@ -43,7 +43,7 @@ ERRORS = [
 
 
 def break_library(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libraries, "LIBRARIES", ("broken_library",))
+    monkeypatch.setattr(faults, "LIBRARIES", ("broken_library",))
     monkeypatch.setattr(sys, "meta_path", [Broken(error), *sys.meta_path])
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from ladechat.model.checkpoint.gguf_file import read_gguf
 from ladechat.model.checkpoint.marks import GUARD, Marks
+from ladechat.model.loading.gguf_file import read_gguf
 from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer
 from tests.engine import tokenizers
 from tests.gguf_files import write_gguf

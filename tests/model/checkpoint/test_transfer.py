@@ -7,7 +7,7 @@ import pytest
 
 from ladechat.model.checkpoint import transfer
 from ladechat.model.checkpoint.hub import download
-from ladechat.model.checkpoint.hub_http import httpx
+from ladechat.model.checkpoint.hub_answers import httpx
 from tests.hub_server import HubServer
 from tests.model.checkpoint.hub_model import FILES, NAME, WEIGHTS, blob, fetched, partial, refusal
 from tests.model.refusals import assert_told

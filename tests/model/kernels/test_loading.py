@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from ladechat.model.kernels.build import Build, BuildError
-from ladechat.model.kernels.loading import crash_remembered, load_library
+from ladechat.model.kernels.library import crash_remembered, load_library
 from ladechat.model.kernels.swap import use_kernels
 from tests.tiny import random_model
 

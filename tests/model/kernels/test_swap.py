@@ -147,7 +147,7 @@ class NoBuild(Build):
 def test_without_kernels_torch_computes_the_model_and_that_is_said_when_it_is_loaded(
     fault: str, build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ladechat.model.kernels.loading.Library.is_right", lambda _: False)
+    monkeypatch.setattr("ladechat.model.kernels.library.Library.is_right", lambda _: False)
     used = NoBuild() if fault == "no library" else build
     folder = save_checkpoint(tmp_path)
     loaded = load(folder, "tiny", "cpu", "float32", lambda _: None, lambda _: None, kernels=used)

@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from ladechat.model.loading.end_tokens import KNOWN_ENDS, end_tokens
+from ladechat.model.loading.token_ids import KNOWN_ENDS, end_tokens
 from tests.scripted_checkpoint import CHATML, byte_tokenizer
 
 LLAMA_2 = (

@@ -74,7 +74,7 @@ def test_packed_weights_are_counted_as_they_are(tmp_path: Path) -> None:
         "scales": {"dtype": "F16", "shape": [5], "data_offsets": [40, 50]},
     }
     text = json.dumps(header).encode()
-    (tmp_path / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)
+    (tmp_path / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(50))
     assert weight_bytes(tmp_path, torch.float32) == (40 + 5 * 4, 5 * 4)
 
 
@@ -91,8 +91,8 @@ def test_what_cannot_be_read_counts_nothing(tmp_path: Path, content: bytes) -> N
 def test_the_cache_is_counted_as_it_is_allocated(model_type: str) -> None:
     model = random_model(0, model_type)
     runner = TreeRunner(model, context_length=512)
-    allocated = sum(slab.numel() * slab.element_size() for slab in runner._cache._slabs.values())
-    assert runner._cache.capacity == 512
+    allocated = sum(slab.numel() * slab.element_size() for slab in runner.cache._slabs.values())
+    assert runner.cache.capacity == 512
     assert useful_cache_bytes(model.config, 512, torch.float32) == allocated
 
 

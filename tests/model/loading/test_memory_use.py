@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from ladechat.model.loading import memory_use as module
-from ladechat.model.loading.memory_use import device_bytes, memory_use, peak_bytes, resident_bytes
+from ladechat.model.loading import memory as module
+from ladechat.model.loading.memory import device_bytes, memory_use, peak_bytes, resident_bytes
 from ladechat.model.loading.self_check import choose_runner
 from tests.tiny import SHAPE, random_model, runner_for
 from tools.tiny_models import tiny_model
@@ -42,7 +42,7 @@ def test_on_a_cpu_it_is_what_the_system_says_of_the_process_and_nothing_of_a_gpu
 HELD = f"""
 import torch
 from pathlib import Path
-from ladechat.model.loading.memory_use import peak_bytes, resident_bytes
+from ladechat.model.loading.memory import peak_bytes, resident_bytes
 
 before = resident_bytes()
 ballast = torch.ones({64 * MB}, dtype=torch.uint8)

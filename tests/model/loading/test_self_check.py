@@ -37,8 +37,8 @@ def test_models_with_alibi_are_refused_by_name(model_type: str) -> None:
 
 def test_a_runner_that_ignores_the_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = runner_for(random_model(0))
-    attention_mask = runner._as_attention_mask
-    monkeypatch.setattr(runner, "_as_attention_mask", lambda visible: attention_mask(visible | True))
+    attention_mask = runner._masks._on_device
+    monkeypatch.setattr(runner._masks, "_on_device", lambda visible: attention_mask(visible | True))
     with pytest.raises(SingleTokenOnly):
         check_trees(runner, random_model(0))
 

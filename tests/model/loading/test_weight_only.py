@@ -11,8 +11,8 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.checkpoint.files import LoadError, LoadErrorCode, in_words
 from ladechat.model.load import LoadedModel, load
-from ladechat.model.loading import memory, weight_only
-from ladechat.model.loading.weight_only import check_weight_only
+from ladechat.model.loading import memory, quantization
+from ladechat.model.loading.quantization import check_weight_only
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import DECODERS, Shared, make
 from ladechat.tuning.costs import PassCosts
@@ -113,7 +113,7 @@ def test_four_bits_are_refused_where_there_is_no_kernel_for_them() -> None:
 def test_what_four_bits_need_on_a_gpu_is_named(
     dtype: torch.dtype, accelerate: bool, code: LoadErrorCode, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weight_only, "is_accelerate_available", lambda: accelerate)
+    monkeypatch.setattr(quantization, "is_accelerate_available", lambda: accelerate)
     with pytest.raises(LoadError) as caught:
         check_weight_only("int4", "the model", None, torch.device("cuda"), dtype)
     assert_told(caught.value, code, named)

@@ -8,8 +8,8 @@ import torch
 
 from ladechat.decoder.loop import Decoder
 from ladechat.model.loading.self_check import choose_runner
-from ladechat.model.parallel.rank0 import Rank0Runner, follow_orders
-from ladechat.model.parallel.workers import Workers
+from ladechat.model.parallel.rank0 import Rank0Runner
+from ladechat.model.parallel.workers import Workers, follow_orders
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import lookahead
 from tests.tiny import plain, random_model, run, runner_for, tokens_of
@@ -42,9 +42,7 @@ def shared(chunk: int = 512) -> tuple[Rank0Runner, TreeRunner, Kept]:
 def assert_alike(one: TreeRunner, other: TreeRunner) -> None:
     """The same tokens, and the same keys and values of them."""
     assert one.tokens == other.tokens
-    for mine, theirs in zip(
-        *(cast(Any, runner)._cache.all_rows(len(one.tokens)) for runner in (one, other)), strict=True
-    ):
+    for mine, theirs in zip(*(runner.cache.all_rows(len(one.tokens)) for runner in (one, other)), strict=True):
         assert torch.equal(mine, theirs)
 
 

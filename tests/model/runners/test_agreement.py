@@ -2,7 +2,7 @@
 
 import torch
 
-from ladechat.model.runners.agreement import deviation
+from ladechat.model.runners.logits import deviation
 
 
 def test_the_likeliest_tokens_decide() -> None:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ladechat.model.runners.argmax import argmax, argmax_with_log_probabilities
+from ladechat.model.runners.logits import argmax, argmax_with_log_probabilities
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -13,8 +13,7 @@ from ladechat.decoder.runner import Runner
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.loading.self_check import choose_runner
 from ladechat.model.parallel.rank0 import Rank0Runner
-from ladechat.model.runners.graphs import GraphPasses, unrecorded
-from ladechat.model.runners.recording import graph_passes
+from ladechat.model.runners.graphs import unrecorded
 from tests.model.runners.trees import TOLERANCE, random_tree
 from tests.tiny import VOCABULARY, layered_runner_for, random_model, runner_for
 from tools.tiny_models import tiny_model
@@ -24,8 +23,8 @@ CONTEXT = 96
 
 def with_graphs(model: PreTrainedModel) -> Runner:
     runner = runner_for(model, context_length=CONTEXT)
-    runner.graphs = cast(GraphPasses, graph_passes(runner, model, unrecorded, kernels=False))
-    runner.graphs.record_all()
+    runner.use_graphs(unrecorded, kernels=False)
+    runner.prepare()
     return runner
 
 

@@ -16,9 +16,8 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits
 from ladechat.decoder.verify_mask import SlotTree
-from ladechat.model.runners import graphs, recording
+from ladechat.model.runners import graphs, tree
 from ladechat.model.runners.graphs import SLOT_COUNTS, GraphPasses, Replay, context_for, unrecorded
-from ladechat.model.runners.recording import graph_passes, use_graphs
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import lookahead
 from ladechat.tuning.costs import PassCosts
@@ -32,10 +31,9 @@ pytestmark = pytest.mark.usefixtures("small_steps")
 
 def recorded(model: PreTrainedModel) -> tuple[TreeRunner, GraphPasses]:
     runner = runner_for(model, context_length=2048)
-    passes = graph_passes(runner, model, record=unrecorded)
-    assert passes is not None
-    runner.graphs = passes
-    return runner, passes
+    runner.use_graphs(unrecorded)
+    assert runner.graphs is not None
+    return runner, runner.graphs
 
 
 def read(runner: TreeRunner, text: list[int]) -> None:
@@ -114,7 +112,7 @@ class Watched:
 
 def watched(model: PreTrainedModel) -> tuple[TreeRunner, Watched]:
     runner, record = runner_for(model, context_length=2048), Watched()
-    runner.graphs = graph_passes(runner, model, record=record)
+    runner.use_graphs(record)
     return runner, record
 
 
@@ -197,7 +195,7 @@ def test_a_recording_that_breaks_is_left_to_the_model(caplog: pytest.LogCaptureF
 
         return replay
 
-    runner.graphs = graph_passes(runner, model, record=record)
+    runner.use_graphs(record)
     assert tokens_of(run(Decoder(runner), [5, 6, 7], 20)) == written(model, [5, 6, 7], 20)
     assert tried["played"] == 1 and "device-side failure" in caplog.text
 
@@ -234,15 +232,17 @@ def test_models_whose_angles_change_or_that_attend_in_another_way_are_not_record
     stretched = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}
     config = AutoConfig.for_model("llama", **{**SHAPE, "rope_parameters": stretched})
     for model in (AutoModelForCausalLM.from_config(config).eval(), random_model(3, attn_implementation="eager")):
-        assert graph_passes(runner_for(model), model, record=unrecorded) is None
+        runner = runner_for(model)
+        runner.use_graphs(unrecorded)
+        assert runner.graphs is None
 
 
 def test_passes_are_recorded_on_a_cuda_device_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of("llama")
     runner, passes = runner_for(model), cast(GraphPasses, object())
-    monkeypatch.setattr(recording, "graph_passes", lambda *_, **__: passes)
-    use_graphs(runner, model)
+    monkeypatch.setattr(tree, "graph_passes", lambda *_, **__: passes)
+    runner.use_graphs()
     assert runner.graphs is None
     monkeypatch.setattr(TreeRunner, "device", torch.device("cuda"))
-    use_graphs(runner, model)
+    runner.use_graphs()
     assert runner.graphs is passes

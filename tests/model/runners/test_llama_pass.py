@@ -11,8 +11,7 @@ from ladechat.decoder.hidden import Want
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners.fixed_pass import FixedPass, Inputs
-from ladechat.model.runners.graphs import GraphPasses, unrecorded
-from ladechat.model.runners.recording import agrees
+from ladechat.model.runners.graphs import GraphPasses, agrees, unrecorded
 from ladechat.model.runners.slots import Slots
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import lookahead
@@ -68,7 +67,7 @@ def test_logits_states_keys_and_values_are_the_models(
 ) -> None:
     """Trees of several sizes, behind few cached tokens and behind more than are read at once."""
     if own_products:
-        monkeypatch.setattr("ladechat.model.runners.cuda_kernels.has_own_product", lambda x: len(x) <= 64)
+        monkeypatch.setattr("ladechat.model.runners.cuda_products.has_own_product", lambda x: len(x) <= 64)
     dice = random.Random(shape)
     model = with_random_norms(model_of("llama", **SHAPES[shape]))
     text = [dice.randrange(VOCABULARY) for _ in range(150)]
@@ -93,7 +92,7 @@ def test_logits_states_keys_and_values_are_the_models(
 @pytest.mark.parametrize(("rows", "inner", "columns", "parts"), [(1, 128, 64, 1), (7, 1000, 70, 2), (64, 512, 128, 4)])
 def test_a_product_is_torchs(rows: int, inner: int, columns: int, parts: int) -> None:
     """Whole tiles and broken ones, whole sums and sums in parts."""
-    from ladechat.model.runners.cuda_kernels import product
+    from ladechat.model.runners.cuda_products import product
 
     dice = torch.Generator().manual_seed(rows)
     x, weight = torch.randn(rows, inner, generator=dice), torch.randn(columns, inner, generator=dice)
@@ -106,14 +105,14 @@ def test_a_product_is_torchs(rows: int, inner: int, columns: int, parts: int) ->
 
 @pytest.mark.parametrize(("columns", "parts"), [(64 * 133, 1), (64 * 66, 2), (64 * 33, 4), (64, 4)])
 def test_a_product_of_few_columns_is_cut(columns: int, parts: int) -> None:
-    from ladechat.model.runners.cuda_kernels import parts_of_product
+    from ladechat.model.runners.cuda_products import parts_of_product
 
     assert parts_of_product(columns, cores=132) == parts
 
 
 def test_the_best_of_a_large_vocabulary_and_of_equal_logits() -> None:
-    from ladechat.model.runners.argmax import best
-    from ladechat.model.runners.cuda_kernels import best as best_of
+    from ladechat.model.runners.cuda_products import best as best_of
+    from ladechat.model.runners.logits import best
 
     logits = torch.randn(3, 9000, generator=torch.Generator().manual_seed(2))
     logits[1, 8999] = 20.0
@@ -185,12 +184,12 @@ def test_a_pass_that_computes_something_else_is_noticed() -> None:
     """As it would be of a model of this form that scales or adds somewhere."""
     model = with_random_norms(model_of("llama"))
     runner = runner_for(model, context_length=2048)
-    assert agrees(few_kernels(model), runner, model)
-    assert agrees(FixedPass(model, runner.windows), runner, model)
+    assert agrees(few_kernels(model), runner, model, runner.cache)
+    assert agrees(FixedPass(model, runner.windows), runner, model, runner.cache)
     for layer in model.get_decoder().layers:
         layer.self_attn.scaling *= 2
     compute = few_kernels(model)
     for layer in model.get_decoder().layers:
         layer.self_attn.scaling /= 2
-    assert not agrees(compute, runner, model)
+    assert not agrees(compute, runner, model, runner.cache)
     assert not runner.tokens

@@ -12,7 +12,6 @@ from ladechat.decoder.hidden import TransferMaps, Want
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.loading.self_check import tree_runner
 from ladechat.model.runners.graphs import unrecorded
-from ladechat.model.runners.recording import graph_passes
 from ladechat.model.runners.tree import TreeRunner
 from tests.model.runners.trees import TOLERANCE, random_tree
 from tests.tiny import VOCABULARY, random_model
@@ -135,7 +134,7 @@ def test_slots_do_not_notice_rows_that_overflow(layer: int, overflow: float, mon
     """A key that is masked counts 0 times, and 0 · NaN is NaN. They overflow where they enter (-1), or in a layer."""
     model = random_model(0)
     runner = tree_runner(model, 128)
-    runner.graphs = graph_passes(runner, model, record=unrecorded)
+    runner.use_graphs(unrecorded)
     for _ in runner.prefill([5, 6, 7]):
         pass
     assert runner.graphs is not None and runner.loop is not None

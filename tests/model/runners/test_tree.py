@@ -86,13 +86,13 @@ def test_a_text_that_outgrows_the_first_slab_is_decoded_the_same() -> None:
 def test_a_chunk_never_needs_a_mask_of_prompt_by_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = runner_for(random_model(2), chunk=16)
     shapes = []
-    original: Any = runner._as_attention_mask
+    original: Any = runner._masks._on_device
 
     def noted(visible: Tensor) -> Any:
         shapes.append(visible.shape)
         return original(visible)
 
-    monkeypatch.setattr(runner, "_as_attention_mask", noted)
+    monkeypatch.setattr(runner._masks, "_on_device", noted)
     list(runner.prefill(list(range(90)) * 3))
     assert max(rows for *_, rows, _ in shapes) == 16
 

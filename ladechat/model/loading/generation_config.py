@@ -1,4 +1,4 @@
-"""The valid values of a checkpoint's generation_config.json, and its sampling defaults."""
+"""The valid values of a checkpoint's generation_config.json: its sampling defaults, and what `generate` takes."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ladechat.model.checkpoint.file_checks import NoObject, read_object
+from transformers import GenerationConfig
+
+from ladechat.model.checkpoint.files import NoObject, is_gguf, read_object
 
 FILE = "generation_config.json"
 MOST_OF_A_NUMBER = 1e38
@@ -70,13 +72,9 @@ class GenerationFile:
         values = self.values or {}
         if not values.keys() & {"do_sample", "temperature", "top_p", "top_k"}:
             return None
-        temperature, top_p = values.get("temperature"), values.get("top_p")
-        return GenerationDefaults(
-            do_sample=values.get("do_sample") is True,
-            temperature=None if temperature is None else float(temperature),
-            top_p=None if top_p is None else float(top_p),
-            top_k=values.get("top_k"),
-        )
+        floats = (values.get(key) for key in ("temperature", "top_p"))
+        temperature, top_p = (None if value is None else float(value) for value in floats)
+        return GenerationDefaults(values.get("do_sample") is True, temperature, top_p, values.get("top_k"))
 
 
 def read_generation_config(folder: Path) -> GenerationFile:
@@ -91,8 +89,7 @@ def read_generation_config(folder: Path) -> GenerationFile:
     values, left_out = {}, []
     for key, value in found.items():
         rule = RULES.get(key)
-        sound = value is None or rule is None or rule(value)
-        if sound:
+        if value is None or rule is None or rule(value):
             values[key] = value
             continue
         if rule is _ids and isinstance(value, list):
@@ -101,3 +98,17 @@ def read_generation_config(folder: Path) -> GenerationFile:
         shown = json.dumps(value)[:MOST_OF_A_VALUE]
         left_out.append(f"The checkpoint's {FILE} has {key} {shown}, which cannot be; it is left out.")
     return GenerationFile(values, tuple(left_out))
+
+
+def generation_config(folder: Path, config: Any) -> GenerationConfig | None:
+    """Return a model's generation config; None where it has no file, and transformers derives it from config.json."""
+    if is_gguf(folder):
+        return GenerationConfig.from_model_config(config)
+    file = read_generation_config(folder)
+    values = file.values
+    if values is None:
+        return GenerationConfig.from_model_config(config) if file.left_out else None
+    try:
+        return GenerationConfig.from_dict(dict(values))
+    except Exception:  # another invalid value: those used here have been checked
+        return GenerationConfig.from_dict({key: value for key, value in values.items() if key in RULES})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.model.checkpoint.generation_config import GenerationDefaults, read_generation_config
+from ladechat.model.loading.generation_config import GenerationDefaults, read_generation_config
 
 
 @pytest.mark.parametrize(

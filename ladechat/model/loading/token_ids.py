@@ -1,7 +1,8 @@
-"""The tokens that end an answer: those that the checkpoint names, and the one with which its template ends a turn."""
+"""Token ids: those that end an answer, and those of a tokenizer that a model has no embeddings for."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
@@ -48,14 +49,10 @@ def end_tokens(named: Iterable[object], tokenizer: PreTrainedTokenizerBase, voca
         tokenizer: the checkpoint's, with its chat template.
         vocabulary: the number of ids that the model can generate: 0 up to this number.
     """
-    ids: set[int] = set()
-    vain: set[str] = set()
-    for one in _each(named):
-        sound = isinstance(one, int) and not isinstance(one, bool) and 0 <= one < vocabulary
-        if sound:
-            ids.add(one)  # type: ignore[arg-type]  # it is an int
-        else:
-            vain.add(str(one)[:40])
+    lists = [one if isinstance(one, list | tuple) else [one] for one in named if one is not None]
+    each = list(chain.from_iterable(lists))
+    ids = {one for one in each if isinstance(one, int) and not isinstance(one, bool) and 0 <= one < vocabulary}
+    vain = {str(one)[:40] for one in each if isinstance(one, bool) or not isinstance(one, int) or one not in ids}
     notices = [
         f"{one} is named as a token that ends an answer, and the model has none of that id; it is left out."
         for one in sorted(vain)
@@ -67,7 +64,8 @@ def end_tokens(named: Iterable[object], tokenizer: PreTrainedTokenizerBase, voca
     if refusal is not None:
         why = str(refusal).rstrip(".")
         notices.append(f"The chat template of this model writes no conversation, so it answers none: {why}.")
-    known = list(_known_ends(added))
+    parts = {END_OF_A_PART} if WHOLE_TURNS & added.keys() else set[str]()
+    known = [token for token in KNOWN_ENDS if token in added and token not in parts]
     found = known if end is None else [end, *(known if not ids else ())]
     new = [token for token in dict.fromkeys(found) if added[token] not in ids]
     if new:
@@ -99,15 +97,33 @@ def template_end(
     return None, refusals[0] if len(refusals) == len(TALKS) else None
 
 
-def _known_ends(added: Mapping[str, int]) -> Iterator[str]:
-    for token in KNOWN_ENDS:
-        if token in added and not (token == END_OF_A_PART and WHOLE_TURNS & added.keys()):
-            yield token
+class UnknownToken(ValueError):
+    """A prompt with a token without embedding: the message names it, `hint` says what to do."""
+
+    hint = "Leave it out, or use a copy of the model whose embeddings were resized to its tokenizer."
 
 
-def _each(named: Iterable[object]) -> Iterator[object]:
-    for one in named:
-        if isinstance(one, list | tuple):
-            yield from one
-        elif one is not None:
-            yield one
+def check_ids(token_ids: Sequence[int], embeddings: int, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Refuse a prompt that no pass could read: on a GPU, looking up such an id would end the engine.
+
+    Raises:
+        UnknownToken: an id has no embedding.
+    """
+    unknown = next((token_id for token_id in token_ids if not 0 <= token_id < embeddings), None)
+    if unknown is not None:
+        only = f"and the model has embeddings for the ids 0 to {embeddings - 1:,} only."
+        raise UnknownToken(f"The prompt has {_named(unknown, tokenizer)}, {only}")
+
+
+def beyond_embeddings(embeddings: int, tokenizer: PreTrainedTokenizerBase) -> str | None:
+    """Return a sentence about the tokenizer's tokens without embedding; None where there are none."""
+    beyond = sorted(token_id for token_id in tokenizer.get_vocab().values() if token_id >= embeddings)
+    if not beyond:
+        return None
+    first = _named(beyond[0], tokenizer)
+    return f"{len(beyond):,} tokens of the tokenizer are beyond the model's embeddings, as {first}."
+
+
+def _named(token_id: int, tokenizer: PreTrainedTokenizerBase) -> str:
+    token = tokenizer.convert_ids_to_tokens(token_id) if token_id >= 0 else None
+    return f"the token id {token_id}" if token is None else f"the token {str(token)[:80]!r} (id {token_id})"
