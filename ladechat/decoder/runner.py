@@ -61,6 +61,9 @@ class Runner(Protocol):
 
         Runs in chunks and yields the number of cached tokens after each, so that a caller can report progress or stop:
         closing the iterator leaves a shorter prefix in the cache. Yields nothing when nothing is missing.
+
+        Raises:
+            ValueError: no tokens, or more than the context holds.
         """
         ...
 
@@ -73,6 +76,9 @@ class Runner(Protocol):
 
         Slot 0 has position `len(self.tokens)`. The new keys and values are provisional until `commit`. The next pass
         may overwrite the logits.
+
+        Raises:
+            ValueError: a slot's position is not among the next `max_positions`, or it takes no tree of several slots.
         """
         ...
 
@@ -92,5 +98,9 @@ class Runner(Protocol):
         ...
 
     def commit(self, slots: Sequence[int]) -> None:
-        """Move these slots of the last pass into the cache, in this order, and drop its other slots."""
+        """Move these slots of the last pass into the cache, in this order, and drop its other slots.
+
+        Raises:
+            RuntimeError: there was no pass since the last commit.
+        """
         ...

@@ -101,9 +101,7 @@ class ChatTemplate:
     """Writes conversations in the format of one checkpoint.
 
     The prompt is the template's rendering of the messages, tokenized as transformers does. Marks in a user's text stay
-    text: see `marks`.
-
-    `model` is the model's name, by which a Llama-2-Chat without a template is recognised.
+    text: see `marks`. `model` is the model's name, by which a Llama-2-Chat without a template is recognised.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, model: str = "") -> None:
@@ -147,20 +145,12 @@ class ChatTemplate:
         return [mark for part in text.split(GUARD) for mark in self.marks.ids_in(part)]
 
     def text(self, messages: Sequence[Said]) -> str:
-        """Return a conversation as text, up to the beginning of the next answer.
-
-        Raises:
-            TemplateError: the template refuses the conversation.
-        """
+        """Return a conversation as text, up to the beginning of the next answer; refused as by `encode`."""
         return self._written([TemplateMessage(message.role, message.content) for message in messages])[0]
 
     def finished(self, turns: Sequence[TemplateMessage]) -> str:
-        """Return a conversation as text, up to the end of its last message.
-
-        Raises:
-            TemplateError: the template refuses the conversation.
-        """
-        return self._render(turns, generation_prompt=False)
+        """Return a conversation as text, up to the end of its last message; refused as by `encode`."""
+        return self._render(turns, add_generation_prompt=False)
 
     def _written(self, turns: Sequence[TemplateMessage]) -> tuple[str, bool]:
         """Return the conversation as text, and whether system messages had to be folded into questions."""
@@ -175,25 +165,18 @@ class ChatTemplate:
             pass
         return self._render(_system_folded(turns)), True
 
-    def _render(self, turns: Sequence[TemplateMessage], generation_prompt: bool = True) -> str:
+    def _render(self, turns: Sequence[TemplateMessage], **options: Any) -> str:
         roles = dict.fromkeys(turn.role for turn in turns)
-        return self._render_as({role for role in roles if self._takes_parts(role)}, turns, generation_prompt)
+        return self._render_as({role for role in roles if self._takes_parts(role)}, turns, **options)
 
-    def _render_as(
-        self,
-        parts: Collection[str],
-        turns: Sequence[TemplateMessage],
-        generation_prompt: bool = True,
-        seconds: int | None = None,
-    ) -> str:
+    def _render_as(self, parts: Collection[str], turns: Sequence[TemplateMessage], **options: Any) -> str:
         """Return the conversation as text; the content of the roles in `parts` is passed as a list of parts."""
         messages = [
             {"role": role, "content": [{"type": "text", "text": text}] if role in parts else text}
             for role, text in turns
         ]
         names = {name: str(token) for name, token in self._tokenizer.special_tokens_map.items()}
-        source = self.format.source
-        return rendered(source, messages, seconds=seconds, add_generation_prompt=generation_prompt, **names)
+        return rendered(self.format.source, messages, **{"add_generation_prompt": True, **names, **options})
 
     def _takes_parts(self, role: str) -> bool:
         """Return whether the template takes a role's content as a list of parts, because it leaves out a bare text.

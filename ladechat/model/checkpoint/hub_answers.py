@@ -63,22 +63,14 @@ def at_most(size: int | None) -> Iterator[None]:
 
 
 def check_commit(commit: object) -> str:
-    """Return the name of a commit, which becomes part of a path.
-
-    Raises:
-        UntrustedAnswer: it is not a valid name.
-    """
+    """Return the name of a commit, which becomes part of a path; raise an `UntrustedAnswer` if it is not valid."""
     if not NAME.fullmatch(str(commit)):
         raise UntrustedAnswer(f"names {str(commit)[:80]!r} as the commit")
     return str(commit)
 
 
 def checked_name(file: object) -> str:
-    """Return the name of a file in a repository.
-
-    Raises:
-        UntrustedAnswer: it is not a string.
-    """
+    """Return the name of a file in a repository; raise an `UntrustedAnswer` if it is no string."""
     if not isinstance(file, str):
         raise UntrustedAnswer(f"lists {str(file)[:80]} as the name of a file")
     return file

@@ -70,11 +70,7 @@ class Build:
         return self._path
 
     def rebuilt(self) -> Path:
-        """Delete the library, which turned out to be unusable, build it again and return its path.
-
-        Raises:
-            BuildError: it cannot be built on this machine.
-        """
+        """Delete the library, which turned out to be unusable, build it again and return its path as `library` does."""
         self.library().unlink(missing_ok=True)
         self._error = self._path = self._thread = None
         return self.library()
@@ -124,9 +120,8 @@ def built(folder: Path, processor: str = "native") -> Path:
     """Return the library for this machine, from the folder or built into it.
 
     Its name has two digests: of the sources, the compiler's command and the processor; and of its content, by which an
-    incomplete or changed file is recognised, and built again.
-
-    Only this user may be able to write to the folder, because its content is executed.
+    incomplete or changed file is recognised, and built again. Only this user may be able to write to the folder,
+    because its content is executed.
 
     Raises:
         BuildError: there is no compiler, or it fails.

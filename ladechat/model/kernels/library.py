@@ -98,11 +98,7 @@ class Library:
         return product
 
     def norm(self, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-        """Return x (…, width) float32, divided by the root mean square of each row, times weight (width,) float32.
-
-        Raises:
-            RuntimeError: the tensors have other types or shapes.
-        """
+        """Return x (…, width) float32, divided by the root mean square of each row, times weight (width,) float32."""
         width = x.shape[-1]
         if x.dtype is not torch.float32 or weight.shape != (width,):
             raise RuntimeError(f"A norm of {tuple(weight.shape)} weights does not take {x.dtype} {tuple(x.shape)}.")

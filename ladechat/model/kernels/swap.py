@@ -145,18 +145,12 @@ def attention_by(library: Library) -> Callable[..., tuple[Tensor, None]]:
     """Return an attention function for transformers: it uses the kernel for a few slots of one sequence, else torch."""
 
     def attention(
-        module: nn.Module,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        attention_mask: Tensor | None,
-        dropout: float = 0.0,
-        scaling: float | None = None,
-        **kwargs: Any,
+        module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
     ) -> tuple[Tensor, None]:
-        taken = library.takes(query, key, value, attention_mask) and not dropout
-        if not taken or attention_mask is None or kwargs.get("position_bias") is not None:
-            return sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, **kwargs)
+        unusual = options.get("dropout") or options.get("position_bias") is not None
+        if unusual or attention_mask is None or not library.takes(query, key, value, attention_mask):
+            return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+        scaling = options.get("scaling")
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
         return library.attention(query, key, value, attention_mask, scale), None
 

@@ -8,9 +8,6 @@ import torch
 
 from ladechat.model.checkpoint.files import LoadError
 
-LEAST_BYTES = 2
-"""The smallest size of a type to compute in: torch can only store shorter floating-point numbers."""
-
 MOST_KERNEL_THREADS = 8
 """Small products do not gain from more threads, and the others are bound by memory."""
 
@@ -98,7 +95,8 @@ def choose_dtype(wanted: str, device: torch.device, config: Any) -> torch.dtype:
     """
     if wanted != "auto":
         dtype = getattr(torch, wanted, None)
-        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point or dtype.itemsize < LEAST_BYTES:
+        # Floating-point numbers of one byte torch can only store.
+        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point or dtype.itemsize == 1:
             message = f"There is no floating-point type {wanted!r} that a model computes in."
             raise LoadError("load_failed", message, "Use --dtype auto, float32, bfloat16, float16 or float64.")
         return dtype

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -40,7 +40,6 @@ def check_memory(
     """Refuse a model that does not fit the free memory, with the figures.
 
     A model that is converted on its way to a GPU is temporarily in main memory, so it has to fit there as well.
-
     Weights are counted by the headers of the files, except those that are unpacked or quantised while they are read.
 
     Raises:
@@ -56,7 +55,10 @@ def check_memory(
     if free is not None and weights + cache_bytes > free:
         parts = f"weights {in_words(weights)}, cache {in_words(cache_bytes)}"
         message = f"{name} needs {in_words(weights + cache_bytes)} of memory as {kind} ({parts})"
-        raise LoadError("out_of_memory", f"{message}, and {device} has {in_words(free)} free.", _hint(device, dtype))
+        ways = ["--dtype bfloat16"] if dtype.itemsize > torch.bfloat16.itemsize else []
+        ways += ["--device cpu"] if device.type != "cpu" else []
+        hint = f"Try {', '.join([*ways, 'a smaller or a quantised model'])}, or close what else uses this memory."
+        raise LoadError("out_of_memory", f"{message}, and {device} has {in_words(free)} free.", hint)
     free = free_memory(torch.device("cpu"))
     if device.type == "cuda" and free is not None and converted > free:
         message = f"{name} is converted to {kind} on its way to {device}, which takes {in_words(converted)}"
@@ -73,10 +75,11 @@ def weight_bytes(folder: Path, dtype: torch.dtype) -> tuple[int, int]:
     token.
     """
     total = converted = 0
-    for tensor in _tensors(folder):
-        wanted = tensor.elements * dtype.itemsize if tensor.kind in FLOATS else tensor.stored
+    for kind, elements in _tensors(folder):
+        bits = re.search(r"\d+", kind)  # as in F8_E4M3; BOOL takes a byte
+        wanted = elements * (dtype.itemsize * 8 if kind in FLOATS else int(bits[0]) if bits else 8) // 8
         total += wanted
-        converted += wanted if FLOATS.get(tensor.kind, dtype) != dtype else 0
+        converted += wanted if FLOATS.get(kind, dtype) != dtype else 0
     return total, converted
 
 
@@ -99,7 +102,7 @@ def check_described(folder: Path, name: str, config: Any) -> None:
             described = described_parameters(config)
         except Exception:  # such a model cannot be built without memory, or not at all
             return
-        held = sum(tensor.elements for tensor in tensors)
+        held = sum(elements for _, elements in tensors)
         if described <= MOST_DESCRIBED * held:
             return
         what = f"{described:,} weights, and its files hold {held:,}"
@@ -165,29 +168,13 @@ def _found(pattern: str, file: Path) -> list[Any]:
         return []
 
 
-class _Tensor(NamedTuple):
-    """A tensor as described in a header: its type, its number of elements, and its bytes in the file."""
-
-    kind: str
-    elements: int
-    stored: int
-
-
-def _tensors(folder: Path) -> Iterator[_Tensor]:
-    """Yield the tensors of a checkpoint, from the headers of its files; none for an invalid header."""
+def _tensors(folder: Path) -> Iterator[tuple[str, int]]:
+    """Yield the type and the number of elements of each tensor of a checkpoint, from its files' valid headers."""
     for name in weight_files(folder) or []:
         with suppress(SafetensorError, OSError), safe_open(folder / name, "np") as file:
             for key in file.keys():  # noqa: SIM118 - it is no mapping
                 found = file.get_slice(key)
-                elements, kind = math.prod(found.get_shape()), str(found.get_dtype())
-                bits = re.search(r"\d+", kind)  # as in BF16 and F8_E4M3; BOOL takes a byte
-                yield _Tensor(kind, elements, elements * (int(bits[0]) if bits else 8) // 8)
-
-
-def _hint(device: torch.device, dtype: torch.dtype) -> str:
-    ways = ["--dtype bfloat16"] if dtype.itemsize > torch.bfloat16.itemsize else []
-    ways += ["--device cpu"] if device.type != "cpu" else []
-    return f"Try {', '.join([*ways, 'a smaller or a quantised model'])}, or close what else uses this memory."
+                yield str(found.get_dtype()), math.prod(found.get_shape())
 
 
 @dataclass(frozen=True)

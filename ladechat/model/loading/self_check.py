@@ -45,12 +45,7 @@ def choose_runner(model: PreTrainedModel, context_length: int) -> ModelRunner:
 
 
 def tree_runner(model: PreTrainedModel, context_length: int) -> TreeRunner:
-    """Return a runner that verifies trees of drafts, with hidden states where the layers can be called one by one.
-
-    Raises:
-        SingleTokenOnly: the model cannot verify trees; the message says why.
-        UnsupportedModel: it cannot be decoded at all.
-    """
+    """Return a `logits_runner`, with hidden states where the model's layers can be called one by one."""
     runner = logits_runner(model, context_length)
     use_layers(runner, model)
     return runner

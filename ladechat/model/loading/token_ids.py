@@ -74,9 +74,7 @@ def end_tokens(named: Iterable[object], tokenizer: PreTrainedTokenizerBase, voca
     return Ends(frozenset(ids | {added[token] for token in found}), tuple(notices))
 
 
-def template_end(
-    tokenizer: PreTrainedTokenizerBase, added: Mapping[str, int]
-) -> tuple[str | None, TemplateError | None]:
+def template_end(tokenizer: PreTrainedTokenizerBase, added: Mapping[str, int]) -> tuple[str | None, object]:
     """Return the added token that the template writes after an answer, if any; and its error if it writes none.
 
     Where no token follows the last answer of a conversation, the beginning of the next turn ends it, as in GLM's.

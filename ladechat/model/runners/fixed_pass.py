@@ -49,9 +49,7 @@ class Pass(Protocol):
 
         Keys and values of the slots are written to `rows` after the cached ones.
 
-        Args:
-            given: the inputs.
-            rows: keys and values of each layer in turn, (places, kv_heads, head_dim), all finite.
+        `rows` are keys and values of each layer in turn, (places, kv_heads, head_dim), all finite.
         """
         ...
 

@@ -102,6 +102,7 @@ class GraphPasses:
     Attributes:
         sizes: the numbers of slots to which passes are padded.
         history: all graphs recorded so far.
+        gives_states: whether `states` returns the hidden states of a pass.
     """
 
     sizes = SLOT_COUNTS
@@ -112,6 +113,7 @@ class GraphPasses:
         device = cache.rows(0, 1)[0].device
         self.history: list[Recorded] = []
         self._compute, self._cache, self._record = compute, cache, record
+        self.gives_states = compute.whole_cache
         self._inputs = Inputs(SLOT_COUNTS[-1], device)
         self._logits = torch.zeros(SLOT_COUNTS[-1], vocabulary, dtype=dtype, device=device)
         self._states = torch.zeros(SLOT_COUNTS[-1], width, dtype=dtype, device=device)
@@ -147,11 +149,6 @@ class GraphPasses:
             self._give_up(shape, error)
             return None
         return self._logits[: len(slots)]
-
-    @property
-    def gives_states(self) -> bool:
-        """Whether `states` returns the hidden states of a pass."""
-        return self._compute.whole_cache
 
     def states(self, logits: Tensor) -> Tensor:
         """Return the (T, d) final hidden states from which these logits, of the latest pass, were computed."""

@@ -189,11 +189,7 @@ class SlabCache(Cache):
 
     @torch.inference_mode()
     def copied(self, start: int, end: int) -> list[Tensor]:
-        """Return copies of the tokens from `start` up to `end`: for each slab, (layers, tokens, heads, head_dim).
-
-        Raises:
-            RuntimeError, MemoryError: the memory does not suffice.
-        """
+        """Return copies of the tokens from `start` up to `end`: for each slab, (layers, tokens, heads, head_dim)."""
         return [slab[:, start:end].clone() for slab in self._slabs.values()]
 
     @torch.inference_mode()

@@ -59,11 +59,7 @@ class SingleTokenRunner:
         return 1
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
-        """See `Runner.prefill`. Nothing is computed yet: the first `forward` reads the prompt.
-
-        Raises:
-            ValueError: no tokens, or more than the context holds.
-        """
+        """See `Runner.prefill`. Nothing is computed yet: the first `forward` reads the prompt."""
         if not 0 < len(tokens) <= self.context_length:
             raise ValueError(f"A prompt of {len(tokens)} tokens does not fit a context of {self.context_length}.")
         wanted = list(tokens[:-1])
@@ -80,11 +76,6 @@ class SingleTokenRunner:
         """See `Runner.prepare`; nothing to do."""
 
     def forward(self, tree: SlotTree) -> torch.Tensor:
-        """See `Runner.forward`.
-
-        Raises:
-            ValueError: more than one slot, or a position beyond the context.
-        """
         if len(tree) != 1:
             raise ValueError(self.capabilities.single_token)
         if len(self._tokens) >= self.context_length:
@@ -100,11 +91,6 @@ class SingleTokenRunner:
         return argmax(logits)
 
     def commit(self, slots: Sequence[int]) -> None:
-        """See `Runner.commit`.
-
-        Raises:
-            RuntimeError: there was no pass since the last commit.
-        """
         if self._pending is None:
             raise RuntimeError("There is no pass whose slots could be committed.")
         if slots:

@@ -108,11 +108,6 @@ class TreeRunner:
         return self._rope is None
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
-        """See `Runner.prefill`.
-
-        Raises:
-            ValueError: no tokens, or more than the context holds.
-        """
         if not 0 < len(tokens) <= self.context_length:
             raise ValueError(f"A prompt of {len(tokens)} tokens does not fit a context of {self.context_length}.")
         wanted = list(tokens[:-1])
@@ -146,15 +141,11 @@ class TreeRunner:
             self.graphs.record_all()
 
     def forward(self, tree: SlotTree) -> torch.Tensor:
-        """See `Runner.forward`.
-
-        Raises:
-            ValueError: a slot's position is beyond the context, or where the rotary angles change.
-        """
         slots = self._checked(tree)
         if self._rope and self._rope.recomputes:
             self._recompute(len(self._tokens) + 1)
-        return self._pass(slots)
+        logits = self._replayed(slots)
+        return self._model_pass(slots) if logits is None else logits
 
     @torch.inference_mode()
     def forward_hidden(self, tree: SlotTree, want: Want) -> tuple[torch.Tensor, Hidden]:
@@ -169,13 +160,10 @@ class TreeRunner:
         if maps and (maps.layers[-1] >= self.loop.depth or maps.weights.shape[1:] != (self.loop.width,) * 2):
             raise ValueError(f"Maps of shape {tuple(maps.weights.shape)} at layers {maps.layers} are of another model.")
         slots = self._checked(tree)
-        if maps is None and self.graphs is not None and self.graphs.gives_states and self._tokens:
-            logits = self.graphs.forward(slots)
+        if maps is None and self.graphs is not None and self.graphs.gives_states:
+            logits, own = self._replayed(slots), list(want.carriers)
             if logits is not None:
-                self._pending = slots
-                return logits, Hidden(
-                    self.graphs.states(logits), list(want.carriers), None, self.loop.read, norm=self.loop.final
-                )
+                return logits, Hidden(self.graphs.states(logits), own, None, self.loop.read, norm=self.loop.final)
         rows = layer_loop.with_pseudo_rows(slots, want.carriers, len(maps.layers) if maps else 0)
         self.cache.reserve(len(rows))
         self._pending = slots
@@ -204,11 +192,6 @@ class TreeRunner:
         return (self.graphs and self.graphs.argmax(logits)) or argmax(logits)
 
     def commit(self, slots: Sequence[int]) -> None:
-        """See `Runner.commit`.
-
-        Raises:
-            RuntimeError: there was no pass since the last commit.
-        """
         if self._pending is None:
             raise RuntimeError("There is no pass whose slots could be committed.")
         self.cache.commit(slots)
@@ -287,13 +270,11 @@ class TreeRunner:
         zero = torch.zeros((1, 1), dtype=torch.long, device=self._device)
         self._model(input_ids=zero, position_ids=zero, use_cache=False)
 
-    def _pass(self, slots: Slots) -> torch.Tensor:
-        if self.graphs is not None and self._tokens:
-            logits = self.graphs.forward(slots)
-            if logits is not None:
-                self._pending = slots
-                return logits
-        return self._model_pass(slots)
+    def _replayed(self, slots: Slots) -> torch.Tensor | None:
+        """Return the logits of a recorded pass; None where none is recorded, or nothing is cached."""
+        logits = self.graphs.forward(slots) if self.graphs is not None and self._tokens else None
+        self._pending = self._pending if logits is None else slots
+        return logits
 
     @torch.inference_mode()
     def _model_pass(self, slots: Slots, **options: Any) -> torch.Tensor:
