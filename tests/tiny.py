@@ -126,7 +126,7 @@ def runner_for(model: PreTrainedModel, context_length: int = 512, chunk: int = 5
 def layered_runner_for(model: PreTrainedModel, context_length: int = 512, chunk: int = 512) -> TreeRunner:
     """The same, which gives hidden states too, as one that was checked at load."""
     runner = runner_for(model, context_length, chunk)
-    runner.loop, runner.capabilities = LayerLoop(model), Capabilities(logits_only=None)
+    runner.loop, runner.capabilities = LayerLoop(model, runner.windows), Capabilities(logits_only=None)
     return runner
 
 

@@ -11,7 +11,6 @@ import torch
 
 from ladechat.model.load import LoadedModel
 from ladechat.model.loading.memory import free_memory
-from ladechat.model.runners.tree import TreeRunner
 from ladechat.model.trained import fingerprint
 from ladechat.train.chunks import Chunks, Text, text_fingerprint
 from ladechat.train.estimate import Needs, Shape, check_room, in_time, needs
@@ -127,8 +126,8 @@ def prepare(loaded: LoadedModel, options: TrainOptions) -> Setup:
     Raises:
         TrainRefused: its layers cannot be called one by one, or the options do not fit it.
     """
-    runner = loaded.runner
-    if not isinstance(runner, TreeRunner) or runner.loop is None:
+    runner, loop = loaded.runner, loaded.runner.loop
+    if loop is None:
         why = runner.capabilities.single_token or runner.capabilities.logits_only
         raise TrainRefused(f"Nothing can be trained for this model: {why}")
     if options.length > loaded.context_length:
@@ -138,13 +137,13 @@ def prepare(loaded: LoadedModel, options: TrainOptions) -> Setup:
     model = loaded.model
     model.requires_grad_(False)
     base = Base(
-        loop=runner.loop,
-        windows=runner.windows,
+        loop=loop,
+        windows=loop.windows,
         adds_masks=model.config._attn_implementation == "eager",
         dtype=model.dtype,
         device=model.device,
     )
-    return Setup(loaded, base, options.with_layers(runner.loop.depth), fingerprint(loaded.folder))
+    return Setup(loaded, base, options.with_layers(loop.depth), fingerprint(loaded.folder))
 
 
 def _timed(work: Callable[[], object]) -> float:

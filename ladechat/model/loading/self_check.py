@@ -102,7 +102,7 @@ def use_layers(runner: TreeRunner, model: PreTrainedModel) -> None:
     Empties the cache.
     """
     try:
-        runner.loop = LayerLoop(model)
+        runner.loop = LayerLoop(model, runner.windows)
         if not runner.has_fixed_angles:
             raise NoLayerLoop("has rotary angles that depend on the length of the text")
         tokens = ordinary_tokens(model)

@@ -32,8 +32,10 @@ class LayerLoop:
 
     Args:
         model: in evaluation mode.
+        windows: for each kind of layer its sliding window in positions; None: full attention.
 
     Attributes:
+        windows: as given.
         depth: the number of decoder layers.
         width: d, the size of hidden states.
 
@@ -41,7 +43,8 @@ class LayerLoop:
         NoLayerLoop: the model does not have these parts under their usual names.
     """
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(self, model: PreTrainedModel, windows: dict[str, int | None]) -> None:
+        self.windows = windows
         config: Any = model.config.get_text_config(decoder=True)
         decoder: Any = model.get_decoder()
         self._head: Any = model.get_output_embeddings()

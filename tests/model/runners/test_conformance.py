@@ -9,11 +9,12 @@ import torch
 from transformers import PreTrainedModel
 
 from ladechat.decoder.hidden import Want
-from ladechat.decoder.runner import Runner
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.loading.self_check import choose_runner
 from ladechat.model.parallel.rank0 import Rank0Runner
 from ladechat.model.runners.graphs import unrecorded
+from ladechat.model.runners.logits import fill
+from ladechat.model.runners.model_runner import ModelRunner
 from tests.model.runners.trees import TOLERANCE, random_tree
 from tests.tiny import VOCABULARY, layered_runner_for, random_model, runner_for
 from tools.tiny_models import tiny_model
@@ -21,7 +22,7 @@ from tools.tiny_models import tiny_model
 CONTEXT = 96
 
 
-def with_graphs(model: PreTrainedModel) -> Runner:
+def with_graphs(model: PreTrainedModel) -> ModelRunner:
     runner = runner_for(model, context_length=CONTEXT)
     runner.use_graphs(unrecorded, kernels=False)
     runner.prepare()
@@ -38,7 +39,7 @@ class NoWorkers:
         raise error
 
 
-MakeRunner = Callable[[PreTrainedModel], Runner]
+MakeRunner = Callable[[PreTrainedModel], ModelRunner]
 RUNNERS: dict[str, tuple[Callable[[], PreTrainedModel], MakeRunner]] = {
     "tree": (random_model, lambda model: runner_for(model, context_length=CONTEXT, chunk=7)),
     "layer by layer": (random_model, lambda model: layered_runner_for(model, context_length=CONTEXT)),
@@ -52,7 +53,7 @@ RUNNERS: dict[str, tuple[Callable[[], PreTrainedModel], MakeRunner]] = {
 
 
 @pytest.fixture(params=RUNNERS)
-def pair(request: pytest.FixtureRequest) -> tuple[PreTrainedModel, Runner]:
+def pair(request: pytest.FixtureRequest) -> tuple[PreTrainedModel, ModelRunner]:
     """A model, and a runner of it."""
     make_model, make_runner = RUNNERS[request.param]
     model = make_model()
@@ -65,7 +66,7 @@ def logits_after(model: PreTrainedModel, text: list[int]) -> torch.Tensor:
     return logits
 
 
-def check(model: PreTrainedModel, text: list[int], tree: SlotTree, logits: torch.Tensor, runner: Runner) -> None:
+def check(model: PreTrainedModel, text: list[int], tree: SlotTree, logits: torch.Tensor, runner: ModelRunner) -> None:
     """Each slot has the logits of the text that it sees, and the argmax is theirs."""
     found, logprobs = runner.argmax(logits)
     assert len(found) == len(logits) == len(tree)
@@ -87,7 +88,7 @@ def path_of(tree: SlotTree, slot: int) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_passes_commits_and_prompts_in_any_order(pair: tuple[PreTrainedModel, Runner], seed: int) -> None:
+def test_passes_commits_and_prompts_in_any_order(pair: tuple[PreTrainedModel, ModelRunner], seed: int) -> None:
     """Prompts that share a beginning or not; passes over any tree; any path of it is committed, or nothing."""
     (model, runner), dice = pair, random.Random(seed)
     text: list[int] = []
@@ -110,7 +111,7 @@ def test_passes_commits_and_prompts_in_any_order(pair: tuple[PreTrainedModel, Ru
         text = text[: CONTEXT // 2]
 
 
-def test_a_prompt_that_is_stopped_on_the_way_is_gone_on_with(pair: tuple[PreTrainedModel, Runner]) -> None:
+def test_a_prompt_that_is_stopped_on_the_way_is_gone_on_with(pair: tuple[PreTrainedModel, ModelRunner]) -> None:
     model, runner = pair
     text = [random.Random(7).randrange(VOCABULARY) for _ in range(30)]
     reading = runner.prefill(text)
@@ -125,7 +126,27 @@ def test_a_prompt_that_is_stopped_on_the_way_is_gone_on_with(pair: tuple[PreTrai
     runner.commit([])
 
 
-def test_what_it_cannot_do_is_said_in_a_sentence_and_refused_by_it(pair: tuple[PreTrainedModel, Runner]) -> None:
+def test_a_text_that_another_one_overwrote_or_that_was_freed_is_read_right(
+    pair: tuple[PreTrainedModel, ModelRunner],
+) -> None:
+    model, runner = pair
+    text, other = ([random.Random(seed).randrange(VOCABULARY) for _ in range(30)] for seed in (8, 9))
+    tree = SlotTree(text[-1])
+    fill(runner, text)
+    runner.set_aside(other)
+    fill(runner, other)
+    runner.take_back()
+    for freed in (False, True):
+        if freed:
+            runner.save_memory()
+        assert 0 <= runner.cached_prefix(text) <= len(text)
+        fill(runner, text)
+        assert list(runner.tokens) == text[:-1]
+        check(model, text[:-1], tree, runner.forward(tree), runner)
+        runner.commit([])
+
+
+def test_what_it_cannot_do_is_said_in_a_sentence_and_refused_by_it(pair: tuple[PreTrainedModel, ModelRunner]) -> None:
     runner = pair[1]
     said = runner.capabilities
     for _ in runner.prefill([3, 4, 5]):
