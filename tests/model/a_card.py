@@ -95,7 +95,7 @@ def loaded_on_a_card(folder: Path, dtype: str = "float32") -> loading.LoadedMode
     with contextlib.ExitStack() as stack:
         for module, name, instead in (
             (loading, "load_weights", _without_values),
-            (loading, "_device_name", str),
+            (loading, "device_name", str),
             (trained, "safe_open", _Opened),
             (torch.cuda, "mem_get_info", lambda *_: (1 << 40, 1 << 40)),
             (self_check, "agree", lambda *_: True),  # values that were made up
