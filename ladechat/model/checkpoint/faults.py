@@ -31,6 +31,15 @@ MOST_OF_AN_ERROR = 240
 HINT = "Copy it again, or use another copy of the model; the engine's log has the details."
 IN_A_LIBRARY = re.compile(r"[\\/](transformers|tokenizers|safetensors)[\\/]")
 
+LIBRARIES = ("torch", "transformers")
+VARIABLES = ("TORCH", "PYTORCH", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "SAFETENSORS_", "CUDA", "OMP_", "MKL_")
+"""Prefixes of the environment variables that the libraries read while they are imported."""
+NOT_MAPPED = re.compile("^(?:.*: )?(.+): failed to map segment from shared object(?!: )", re.MULTILINE)
+"""An error of the dynamic linker, which has no class of its own, without a reason. It omits two: too little memory, and
+a disk from which no program runs. Where it gives a reason, the cause is another.
+"""
+NO_MEMORY = os.strerror(errno.ENOMEM)
+
 
 def first_sentence(error: BaseException) -> str:
     """Return the first sentence of a library's error, as the end of a sentence of ours.
@@ -70,16 +79,6 @@ def raised_by_a_library(error: BaseException) -> bool:
     """Return whether an error was raised inside the libraries that read and run checkpoints."""
     frames = traceback.extract_tb(error.__traceback__)
     return type(error).__name__ == PANIC or any(IN_A_LIBRARY.search(frame.filename) for frame in frames)
-
-
-LIBRARIES = ("torch", "transformers")
-VARIABLES = ("TORCH", "PYTORCH", "HF_", "HUGGINGFACE_", "TRANSFORMERS_", "SAFETENSORS_", "CUDA", "OMP_", "MKL_")
-"""Prefixes of the environment variables that the libraries read while they are imported."""
-NOT_MAPPED = re.compile("^(?:.*: )?(.+): failed to map segment from shared object(?!: )", re.MULTILINE)
-"""An error of the dynamic linker, which has no class of its own, without a reason. It omits two: too little memory, and
-a disk from which no program runs. Where it gives a reason, the cause is another.
-"""
-NO_MEMORY = os.strerror(errno.ENOMEM)
 
 
 def import_libraries() -> None:

@@ -43,6 +43,16 @@ LoadErrorCode = Literal[
 ByteProgress = Callable[[int, int], None]
 """Called with the bytes downloaded so far, and their total."""
 
+OBJECTS = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+"""Files that have to be JSON objects, where they exist."""
+
+TEMPLATES = ("chat_template.jinja", "additional_chat_templates/*.jinja")
+"""Files that have to be text."""
+
+HINT = "Copy it again, or use another copy of the model, one as transformers saves it."
+SPECIAL = {stat.S_IFIFO: "a named pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
+KINDS: dict[type, str] = {list: "a list", str: "a string", bool: "true or false", int: "a number", float: "a number"}
+
 
 class LoadError(Exception):
     """A model that cannot be loaded: the message says what and why, `hint` what to do."""
@@ -181,17 +191,6 @@ def tokenizer_fingerprint(folder: Path) -> str | None:
         if (folder / file).is_file():
             return hashlib.sha256((folder / file).read_bytes()).hexdigest()[:16]
     return None
-
-
-OBJECTS = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
-"""Files that have to be JSON objects, where they exist."""
-
-TEMPLATES = ("chat_template.jinja", "additional_chat_templates/*.jinja")
-"""Files that have to be text."""
-
-HINT = "Copy it again, or use another copy of the model, one as transformers saves it."
-SPECIAL = {stat.S_IFIFO: "a named pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
-KINDS: dict[type, str] = {list: "a list", str: "a string", bool: "true or false", int: "a number", float: "a number"}
 
 
 class NoObject(ValueError):

@@ -30,6 +30,12 @@ ROPE_FACTORS = "rope_freqs.weight"
 
 OTHER_COPY = "Give the folder or the hub id of the model that it was made from; --quantize int8 makes that smaller."
 
+ENDS = ("eos", "eot", "eom")
+"""The metadata's names of the tokens that end an answer: end of a text, of a turn, of a message."""
+
+LLAMA_3_ROPE = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+"""The settings common to those models; the file has only the resulting factors of the frequencies."""
+
 
 @dataclass(frozen=True)
 class GgufFile:
@@ -148,13 +154,6 @@ def ignored(file: GgufFile, what: str) -> LoadError:
     """Return the error for a part of the file that transformers would ignore, and so load another model."""
     message = f"{file.name} has {what}, which transformers would leave out of a {file.architecture!r} from GGUF."
     return LoadError("unsupported_architecture", message, OTHER_COPY)
-
-
-ENDS = ("eos", "eot", "eom")
-"""The metadata's names of the tokens that end an answer: end of a text, of a turn, of a message."""
-
-LLAMA_3_ROPE = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
-"""The settings common to those models; the file has only the resulting factors of the frequencies."""
 
 
 def gguf_config(file: GgufFile) -> Any:

@@ -16,6 +16,11 @@ from ladechat.model.checkpoint.files import LoadError, LoadErrorCode
 INSTALL = re.compile(r"pip install:? (?:-U |--upgrade )?['\"]?(?P<package>[\w.-]+(?:\[[\w,]+\])?(?:[<>=]=?[\w.]+)?)")
 OTHER_COPY = "Use another copy of the model: one that is not quantised, or quantised in a way that runs here."
 
+GROUP = 128
+"""int4 weights that share a scale and a zero point. As int8, a row of a matrix shares a scale."""
+
+SCALE_BYTES = 4
+
 
 def quantization_method(config: Any) -> str | None:
     """Return the quantisation method named in a checkpoint's configuration; None for plain weights."""
@@ -77,12 +82,6 @@ def _missing(what: str, error: ImportError) -> LoadError:
         return LoadError(code, f"{what}, which cannot be loaded here: {first_sentence(error)}", OTHER_COPY)
     hint = f"Install it beside ladechat ({command_for(package)}), or use a copy of the model that is not quantised."
     return LoadError("missing_package", f"{what}, which needs the package {package}, and that is not here.", hint)
-
-
-GROUP = 128
-"""int4 weights that share a scale and a zero point. As int8, a row of a matrix shares a scale."""
-
-SCALE_BYTES = 4
 
 
 def check_weight_only(quantize: str, name: str, method: str | None, device: torch.device, dtype: torch.dtype) -> None:

@@ -17,6 +17,13 @@ SMALLEST_CAPACITY = 512
 SMALLEST_GROWTH = 64
 """The slots by which the slabs grow at least where the memory does not suffice for doubling."""
 
+CACHE, FORMER_OR_LATER = (
+    ("cache", "past_key_values")
+    if "cache" in inspect.signature(GenerationMixin.prepare_inputs_for_generation).parameters
+    else ("past_key_values", "cache")
+)
+"""The name in the installed transformers, and the name in other versions."""
+
 
 class GivenLayer(CacheLayerMixin):
     """A cache layer whose tensors exist before the first pass, and have no maximum length."""
@@ -207,14 +214,6 @@ class SlabCache(Cache):
     def truncate(self, length: int) -> None:
         """Drop all tokens from number `length` on."""
         self.length = min(self.length, length)
-
-
-CACHE, FORMER_OR_LATER = (
-    ("cache", "past_key_values")
-    if "cache" in inspect.signature(GenerationMixin.prepare_inputs_for_generation).parameters
-    else ("past_key_values", "cache")
-)
-"""The name in the installed transformers, and the name in other versions."""
 
 
 def cache_argument(function: Callable[..., Any]) -> str:

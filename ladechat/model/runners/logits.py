@@ -8,6 +8,24 @@ from transformers import PreTrainedModel
 
 from ladechat.decoder.runner import Runner
 
+COARSE = 0.1
+LARGEST_DEVIATION = {torch.float64: 1e-3, torch.float32: 1e-3, torch.float16: COARSE, torch.bfloat16: COARSE}
+"""The allowed deviation by type: well above the effect of rounding, and well below that of a wrong mask."""
+
+BAND = 30.0
+"""A token whose logit is so far below the largest has a probability below 1e-13, so its logit does not matter: heads
+that rule tokens out with −1e4 or −inf must not hide the deviation of the others."""
+
+LIKELIEST = 16
+"""The number of tokens compared: those that may be chosen at all."""
+
+NEAR_TIE = 4.0
+"""The argmax may change to a token whose logit is up to this many deviations lower."""
+
+STEP = 977
+"""The step between the ids of `ordinary_tokens`, modulo the vocabulary. On special tokens, which have the lowest ids,
+some models amplify rounding by a factor of a thousand."""
+
 
 def argmax(logits: Tensor) -> tuple[list[int], list[float] | None]:
     """Return the token with the largest logit in each row of (T, vocabulary), and on a GPU its log-probability.
@@ -43,21 +61,6 @@ def in_lists(found: Tensor) -> tuple[list[int], list[float]]:
     return [int(token) for token in both[0]], both[1]
 
 
-COARSE = 0.1
-LARGEST_DEVIATION = {torch.float64: 1e-3, torch.float32: 1e-3, torch.float16: COARSE, torch.bfloat16: COARSE}
-"""The allowed deviation by type: well above the effect of rounding, and well below that of a wrong mask."""
-
-BAND = 30.0
-"""A token whose logit is so far below the largest has a probability below 1e-13, so its logit does not matter: heads
-that rule tokens out with −1e4 or −inf must not hide the deviation of the others."""
-
-LIKELIEST = 16
-"""The number of tokens compared: those that may be chosen at all."""
-
-NEAR_TIE = 4.0
-"""The argmax may change to a token whose logit is up to this many deviations lower."""
-
-
 def deviation(logits: torch.Tensor, expected: torch.Tensor) -> float:
     """Return how far logits are from the expected ones, relative to the spread of those that matter; 0 if equal.
 
@@ -85,11 +88,6 @@ def agree(logits: torch.Tensor, expected: torch.Tensor, model: PreTrainedModel) 
     if getattr(model, "is_quantized", False) or torch.is_autocast_enabled(model.device.type):
         allowed = COARSE
     return deviation(logits, expected) <= allowed  # false for NaN
-
-
-STEP = 977
-"""The step between the ids of `ordinary_tokens`, modulo the vocabulary. On special tokens, which have the lowest ids,
-some models amplify rounding by a factor of a thousand."""
 
 
 def ordinary_tokens(model: PreTrainedModel) -> list[int]:

@@ -14,6 +14,13 @@ from ladechat.model.runners.kv_cache import CACHE
 from ladechat.model.runners.logits import argmax
 from ladechat.model.runners.out_of_memory import release_memory
 
+STATE_ARGUMENTS = {CACHE: CACHE, "state": "state", "mems": CACHE}
+if CACHE == "past_key_values":
+    STATE_ARGUMENTS["cache_params"] = "cache_params"  # recurrent states; later versions call them a cache too
+"""The names of the states that models return for the next pass, with the argument that takes each.
+
+Models that return none of these (openai-gpt, reformer) read the whole text in each pass."""
+
 
 class SingleTokenRunner:
     """The `ModelRunner` of a model with a recurrent state, ALiBi or another kind of state.
@@ -126,14 +133,6 @@ class SingleTokenRunner:
         self._state = {STATE_ARGUMENTS[name]: output[name] for name in STATE_ARGUMENTS if output.get(name) is not None}
         logits: torch.Tensor = output.logits[0, -1:]
         return logits
-
-
-STATE_ARGUMENTS = {CACHE: CACHE, "state": "state", "mems": CACHE}
-if CACHE == "past_key_values":
-    STATE_ARGUMENTS["cache_params"] = "cache_params"  # recurrent states; later versions call them a cache too
-"""The names of the states that models return for the next pass, with the argument that takes each.
-
-Models that return none of these (openai-gpt, reformer) read the whole text in each pass."""
 
 
 def own_inputs(
