@@ -146,7 +146,7 @@ def _continue(file: RemoteFile, stop: threading.Event) -> str | None:
             out.truncate(0)
             have = 0
         with file.partial.open("rb") as begun:
-            digest: Any = hashlib.file_digest(begun, "sha256")
+            digest: Any = hashlib.file_digest(begun, "sha256") if have else hashlib.sha256()
         if have < file.size:
             headers = {**build_hf_headers(), "Accept-Encoding": "identity"}
             if have:
