@@ -18,7 +18,7 @@ from ladechat.decoder.layer_skipping_model import LayerSkippingModel
 from ladechat.decoder.loop import Decoder
 from ladechat.layer_search import write_skipped
 from ladechat.model.load import LoadedModel
-from ladechat.model.loading import device as threads
+from ladechat.model.loading import device
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import DecoderInfo, Parameter
 from ladechat.shell import cli
@@ -66,8 +66,8 @@ def test_what_is_measured_computes_with_the_threads_of_the_app_and_finds_what_th
 ) -> None:
     """bfloat16 is torch's alone. Of four cores the app leaves one free; what is compared takes what torch takes."""
     before = torch.get_num_threads()
-    monkeypatch.setattr(threads, "available_cores", lambda: 4)
-    monkeypatch.setattr(threads, "default_threads", lambda: 5)
+    monkeypatch.setattr(device, "available_cores", lambda: 4)
+    monkeypatch.setattr(device, "default_threads", lambda: 5)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     try:
         with command.stages() as progress:
