@@ -156,7 +156,7 @@ def passes(plan: Plan, ways: Ways, floor: Callable[[int, int], float]) -> list[d
         for (name, slots), taken in times.items():
             of_floor = round(floor(slots, cached) / statistics.median(taken), 3)
             found.append({"way": name, "slots": slots, "cached": cached, "ms": spread(taken, 1000), "floor": of_floor})
-        recordings = {name: [vars(one) for one in passes.history] for name, passes in how.items() if passes}
+        recordings = {name: [one._asdict() for one in passes.history] for name, passes in how.items() if passes}
         found.append({"cached": cached, "recordings": recordings})
     return found
 
@@ -282,7 +282,7 @@ def changes(plan: Plan, ways: Ways) -> dict[str, Any]:
         "steps": len(steps),
         "longest_step_ms": round(1000 * max(late - early for early, late in pairwise(times)), 2),
         "longest_recording_ms": round(1000 * max((one.seconds for one in recorded.history), default=0.0), 2),
-        "recordings": [vars(one) for one in recorded.history],
+        "recordings": [one._asdict() for one in recorded.history],
     }
 
 

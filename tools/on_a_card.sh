@@ -43,7 +43,7 @@ parts() {
     export PYTHONUNBUFFERED=1 XDG_DATA_HOME="$results/data" XDG_CACHE_HOME="$results/cache"
     failed=()
     part large 160 "$python" -m benchmarks.gpu --quick "$@" --json "$results/large.json"
-    part exact 60 "$python" -m ladechat bench --device "$device" --dtype float32 --rounds 1 --questions chat \
+    part exact 90 "$python" -m ladechat bench --device "$device" --dtype float32 --rounds 1 --questions chat \
         --max-new-tokens "$tokens" --json "$results/exact.json"
     part auto 40 "$python" -m ladechat bench --device "$device" --dtype float32 --rounds 4 --questions chat \
         --decoders auto --max-new-tokens "$tokens" --json "$results/auto.json"
