@@ -25,16 +25,15 @@ from ladechat.keys import APP_KEY_GROUPS
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import Settings
-from ladechat.screens.chat.learn_from_chat import lesson_session
 from ladechat.screens.chat.screen import ChatScreen
 from ladechat.screens.help.command_search import CommandSearch
 from ladechat.screens.help.explain import TOO_FAST, ExplainScreen
 from ladechat.screens.help.help import HelpScreen
+from ladechat.screens.learn.lesson_session import lesson_session
 from ladechat.screens.learn.screen import LearnScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.terminal.app_with_look import AppWithLook
-from ladechat.screens.terminal.clipboard import keep
 from ladechat.screens.view import ConversationView, welcome
 from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.conversations.prompt_history import PromptHistory
@@ -200,14 +199,6 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         yield from super().get_system_commands(screen)
         if isinstance(screen, Opening):
             yield from screen.commands()
-
-    # --- for all screens ----------------------------------------------------------------------------------------------
-
-    def copy_to_clipboard(self, text: str, said: str = "Sent to the clipboard") -> None:
-        """Copy a text to the clipboard, if the terminal supports it (OSC 52), and to a file; then notify the user."""
-        super().copy_to_clipboard(text)
-        path = keep(text)
-        self.notify(f"{said}; {f'also in {path}' if path else 'no file could be written'}.")
 
 
 def run_chat(

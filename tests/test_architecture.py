@@ -76,6 +76,11 @@ def test_the_table_of_rooms_says_which_other_rooms_each_one_knows() -> None:
     assert said == known | {"engine": together, "bench": together}
 
 
+def test_no_class_has_more_than_three_parents() -> None:
+    classes = [node for path in SOURCES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    assert not [one.name for one in classes if isinstance(one, ast.ClassDef) and len(one.bases) > 3]
+
+
 def imported(room: str) -> set[str]:
     """What modules of a room import from ladechat, by its first name."""
     own = [path for path in SOURCES if path.relative_to(ROOT / "ladechat").parts[0].removesuffix(".py") == room]

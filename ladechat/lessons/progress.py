@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from platformdirs import user_data_path
 
 from ladechat.files import read_saved, replace_file
+from ladechat.lessons.lesson import Lesson
 from ladechat.lessons.scenes import SCENES
 from ladechat.protocol.values import Count
 
@@ -46,6 +47,16 @@ class Progress(msgspec.Struct, frozen=True):
     def at_scene(self, number: int) -> "Progress":
         """Return the progress at the beginning of another scene."""
         return replace(self, scene=SCENES[number].name, card=0, choices=[])
+
+    def after(self, lesson: Lesson) -> "Progress":
+        """Return the progress with what was reached and predicted in the current scene."""
+        scores, predictions = self.scores, lesson.predictions
+        if predictions:
+            score = Score(sum(page.right for page in predictions), len(predictions))
+            if score.made >= scores.get(lesson.scene.name, score).made:
+                scores = {**scores, lesson.scene.name: score}
+        choices = lesson.choices if lesson.reached >= self.card else self.choices
+        return replace(self, card=max(lesson.reached, self.card), choices=choices, scores=scores)
 
 
 class ProgressFile:

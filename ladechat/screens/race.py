@@ -15,8 +15,8 @@ from ladechat.keys import RACE_KEYS
 from ladechat.palette import Palette
 from ladechat.protocol import DecoderInfo
 from ladechat.screens.footer import leave_out, relabel, relabel_pause
-from ladechat.screens.styled_once import StyledOnce
-from ladechat.screens.view import commands, copied_selection
+from ladechat.screens.over_chat import OverChat
+from ladechat.screens.view import commands
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import Clock, Comparison, Lane, Track
 from ladechat.widgets.bars.key_footer import KeyFooter
@@ -43,7 +43,7 @@ CLOCKS = {
 """The name and explanation of each clock."""
 
 
-class RaceScreen(StyledOnce[None]):
+class RaceScreen(OverChat):
     """Measures a race, then plays it on one of two clocks; a comparison of recordings is only played.
 
     Args:
@@ -161,7 +161,7 @@ class RaceScreen(StyledOnce[None]):
 
     def _begin(self) -> None:
         """Show the results when the measurement has ended."""
-        if isinstance(self.race, Measuring) and self.race.refused and self._alone:
+        if isinstance(self.race, Measuring) and self.race.refused and self.alone:
             self.app.exit(USAGE_ERROR, return_code=USAGE_ERROR)
         self.track = Track(self.race.lanes)
         self._show()
@@ -221,7 +221,7 @@ class RaceScreen(StyledOnce[None]):
     @property
     def _way_on(self) -> str:
         """What the user can do if not everything was measured."""
-        if isinstance(self.race, Measuring) and self.race.ended and not self._alone:
+        if isinstance(self.race, Measuring) and self.race.ended and not self.alone:
             return "Esc goes back to the chat, where F5 starts the engine again."
         return "Esc leaves."
 
@@ -242,24 +242,12 @@ class RaceScreen(StyledOnce[None]):
             leave_out(bindings, ("again",) if self.track.at_end else ())
         return bindings
 
-    @property
-    def _alone(self) -> bool:
-        """Whether no chat is below this screen."""
-        return len(self.app.screen_stack) == 1
-
     def action_stop(self) -> None:
         """Stop the measurement, and show its results; after that, leave."""
         if self._measuring is not None and self._stop is None:
             self._stop = asyncio.create_task(self._measuring.stop())
         else:
             self.action_leave()
-
-    def action_leave(self) -> None:
-        """Return to the chat, or exit."""
-        if self._alone:
-            self.app.exit(0)
-        else:
-            self.dismiss()
 
     def action_pause(self) -> None:
         """Pause or continue; at the end, play from the start."""
@@ -271,79 +259,59 @@ class RaceScreen(StyledOnce[None]):
                 self.track.playing = not self.track.playing
             self._show()
 
+    def _change(self, how: Callable[[Track], object]) -> None:
+        """Change the place or the speed, and show it."""
+        if self.track is not None:
+            how(self.track)
+            self._show()
+
     def action_step_forward(self) -> None:
         """Move one step forward."""
-        if self.track is not None:
-            self.track.step_forward()
-            self._show()
+        self._change(Track.step_forward)
 
     def action_step_back(self) -> None:
         """Move one step back."""
-        if self.track is not None:
-            self.track.step_back()
-            self._show()
+        self._change(Track.step_back)
 
     def action_to_start(self) -> None:
         """Move to the start."""
-        self._seek(0.0)
+        self._change(lambda track: track.seek(0.0))
 
     def action_to_end(self) -> None:
         """Move to the end, with the exactness check."""
-        if self.track is not None:
-            self._seek(self.track.end)
+        self._change(lambda track: track.seek(track.end))
 
     def action_restart(self) -> None:
         """Play from the start."""
         if self.track is not None:
             self.track.advance(self._clock())
-            self.track.restart()
-            self._show()
+        self._change(Track.restart)
 
     def action_clock(self) -> None:
         """Switch to the other clock."""
-        if self.track is not None:
-            self.track.change_clock()
-            self._show()
+        self._change(Track.change_clock)
 
     def action_faster(self) -> None:
         """Increase the speed."""
-        self._change_speed(1)
+        self._change(lambda track: track.change_speed(1))
 
     def action_slower(self) -> None:
         """Decrease the speed."""
-        self._change_speed(-1)
+        self._change(lambda track: track.change_speed(-1))
 
     @on(LaneHead.Sought)
     def _sought(self, event: LaneHead.Sought) -> None:
         """Move to the time at which this lane has reached the clicked place on its bar."""
-        if self.track is None:
-            return
         number = self._lanes.index(event.lane)
         lane = self.race.lanes[number]
         wanted = event.fraction * max(len(each.token_ids) for each in self.race.lanes)
         steps = next((step for step in range(len(lane.steps)) if _tokens(lane, step) >= wanted), len(lane.steps))
-        self._seek(self.track.time_of(number, steps))
+        self._change(lambda track: track.seek(track.time_of(number, steps)))
 
     @on(SeekBar.Sought)
     def _bar_sought(self, event: SeekBar.Sought) -> None:
         """Move to the clicked place on the bar of the clock."""
-        if self.track is not None:
-            self._seek(event.fraction * self.track.end)
-
-    def _seek(self, at: float) -> None:
-        if self.track is not None:
-            self.track.seek(at)
-            self._show()
-
-    def _change_speed(self, steps: int) -> None:
-        if self.track is not None:
-            self.track.change_speed(steps)
-            self._show()
-
-    def action_interrupt(self) -> None:
-        """Copy the selection; without one, leave."""
-        if not copied_selection(self):
-            self.action_leave()
+        self._change(lambda track: track.seek(event.fraction * track.end))
 
     def commands(self) -> Iterable[SystemCommand]:
         """Yield the commands of the palette: the actions of all keys."""

@@ -118,15 +118,6 @@ class ConversationView(Vertical):
         self.side.display = not self.side.display
 
 
-def copied_selection(screen: Screen[None]) -> bool:
-    """Copy the selection of a screen and clear it; return False if nothing was selected."""
-    selected = screen.get_selected_text()
-    if selected:
-        screen.app.copy_to_clipboard(selected)
-        screen.clear_selection()
-    return bool(selected)
-
-
 def commands(app: App[int], screen: Screen[None], keys: Iterable[Binding]) -> Iterable[SystemCommand]:
     """Yield the action of every active key by name, for the command palette."""
     for binding in keys:

@@ -192,7 +192,7 @@ async def test_the_welcome_is_said_first_and_not_sent() -> None:
 
 
 async def test_a_question_that_is_too_long_stays_in_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ladechat.screens.chat.screen.MOST_TEXT", 10)
+    monkeypatch.setattr("ladechat.screens.chat.questions.MOST_TEXT", 10)
     stage = Stage()
     async with stage.app.run_test() as pilot:
         async with brings(lambda: "More than 10 characters are not sent" in stage.notice, pilot):

@@ -65,7 +65,7 @@ async def test_a_value_typed_after_settings_is_for_the_first_of_them(tmp_path: P
     stage = Room(FakeEngine(), path=tmp_path / "settings.toml")
     async with stage.app.run_test() as pilot:
         await until(lambda: stage.activity == "ready", pilot)
-        first = stage.screen.settings()[0]
+        first = stage.screen.settings.listed()[0]
         async with brings(lambda: stage.engine.settings.decoder == "jacobi", pilot):
             burst(pilot, *"/settings", "enter", *"jacobi", "enter")
         assert first.name == "decoder" and asked(stage) == []

@@ -16,7 +16,8 @@ from ladechat.garbage import collect_what_is_new
 from ladechat.lessons.progress import Progress
 from ladechat.protocol import Asked, Message, Settings, encode
 from ladechat.screens.chat.screen import ChatScreen
-from ladechat.screens.learn.screen import MOST_NEW_TOKENS, LearnScreen
+from ladechat.screens.learn.lesson_session import MOST_NEW_TOKENS
+from ladechat.screens.learn.screen import LearnScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversations.conversation import SingleQuestions

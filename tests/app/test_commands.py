@@ -54,7 +54,7 @@ def test_every_name_is_that_of_one_command() -> None:
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_every_command_has_an_action(command: SlashCommand) -> None:
     action = command.action
-    owner: type = LadechatApp if action.startswith("app.") else ChatScreen
+    owner = LadechatApp if action.startswith("app.") else Stage().screen
     assert callable(getattr(owner, f"action_{action.removeprefix('app.')}"))
 
 
@@ -154,7 +154,7 @@ async def test_whatever_is_refused_stays_in_the_prompt_to_be_corrected() -> None
         for name, value in REFUSED.items():
             await refuses(pilot, stage, f"/{name} {value}")
             await refuses(pilot, stage, f"/{name.upper()}  {value}")
-        for one in stage.screen.settings():
+        for one in stage.screen.settings.listed():
             if one.name not in ("model", "system"):
                 await refuses(pilot, stage, f"/set {one.name} nonesuch")
                 await refuses(pilot, stage, f"/{one.name} nonesuch")
@@ -345,7 +345,7 @@ async def test_a_system_prompt_acts_from_the_next_question_and_is_kept_with_the_
         await ask(pilot, "/new")
         await until(lambda: "has no system prompt now" in " ".join(stage.text.split()), pilot)
         await ask(pilot, "/system Rhyme.")
-        stage.screen._open(kept)
+        stage.screen.saved.open(kept)
         await answered(pilot, stage, "Three?")
         assert stage.engine.questions[-1].messages[0].content == "Be brief.!"
         assert "the model is told: Be brief.!" in " ".join(stage.text.split())
@@ -504,7 +504,7 @@ FENCED = "First:\n```python\na = 1\nb = 2\n```\nthen\n```\nlast\n```\n"
 async def test_a_block_of_code_is_copied_from_the_last_answer_that_has_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ladechat.app.keep", lambda text: keep(text, tmp_path))
+    monkeypatch.setattr("ladechat.screens.terminal.app_on_terminal.keep", lambda text: keep(text, tmp_path))
     stage = Room(FakeEngine(answers=("None here.", FENCED, "None here.", "```sh\nls\n```")))
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")

@@ -344,7 +344,7 @@ async def test_a_burst_of_text_and_f8_deletes_what_the_text_finds_and_not_what_m
 async def test_keys_wait_for_a_list_that_is_still_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     three(tmp_path)
     stage, read = new_stage(tmp_path), threading.Event()
-    store = stage.screen._store
+    store = stage.screen.saved.store
     assert store is not None
     listed = store.conversations
 

@@ -10,7 +10,8 @@ from ladechat.app import LadechatApp
 from ladechat.lessons.lesson import Phase
 from ladechat.lessons.progress import Progress
 from ladechat.protocol import Asked, Settings, encode
-from ladechat.screens.learn.screen import MOST_NEW_TOKENS, LearnScreen
+from ladechat.screens.learn.lesson_session import MOST_NEW_TOKENS
+from ladechat.screens.learn.screen import LearnScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversations.conversation import SingleQuestions

@@ -13,9 +13,10 @@ from ladechat.lessons.scene import WINDOW
 from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Look
 from ladechat.protocol import Settings
-from ladechat.screens.chat import learn_from_chat
+from ladechat.screens.chat import other_screens
 from ladechat.screens.help.help import HelpScreen
-from ladechat.screens.learn.screen import MOST_NEW_TOKENS, LearnScreen
+from ladechat.screens.learn.lesson_session import MOST_NEW_TOKENS
+from ladechat.screens.learn.screen import LearnScreen
 from ladechat.session.conversations.conversation import SingleQuestions
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.source import SILENCE_SECONDS, State
@@ -300,7 +301,7 @@ async def test_low_terminals_show_the_panel_of_the_card_and_high_ones_all() -> N
 
 async def test_from_the_chat_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = FakeEngine()
-    monkeypatch.setattr(learn_from_chat, "lesson_session", lambda: session_of(engine))
+    monkeypatch.setattr(other_screens, "lesson_session", lambda: session_of(engine))
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:
         await answered(pilot, stage, "One?")
@@ -322,7 +323,7 @@ async def test_from_the_chat_an_answer_is_to_be_stopped_first() -> None:
         await until(lambda: stage.activity == "ready", pilot)
         async with brings(lambda: stage.notice == "Stop the answer first (Esc).", pilot):
             await pilot.press(*"Why", "enter")
-            stage.screen.action_learn()
+            await stage.app.run_action("learn", stage.screen)
         assert stage.app.screen is stage.screen
 
 

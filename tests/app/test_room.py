@@ -98,7 +98,7 @@ async def test_every_screen_over_another_says_so_too_and_so_does_the_one_below(k
 async def test_f8_copies_the_last_answer_as_it_was_written_and_says_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ladechat.app.keep", lambda text: keep(text, tmp_path))
+    monkeypatch.setattr("ladechat.screens.terminal.app_on_terminal.keep", lambda text: keep(text, tmp_path))
     stage = Stage()
     async with stage.app.run_test() as pilot:
         await until(lambda: stage.activity == "ready", pilot)

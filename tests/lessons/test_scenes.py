@@ -8,7 +8,7 @@ from ladechat.lessons.lesson import MISSED, PASSED_ALREADY, Lesson, Phase
 from ladechat.lessons.progress import Progress
 from ladechat.lessons.scene import Predict, Scene, Task
 from ladechat.lessons.scenes import SCENES
-from ladechat.screens.chat.learn_from_chat import lesson_session
+from ladechat.screens.learn.lesson_session import lesson_session
 from ladechat.screens.learn.screen import LearnScreen
 from ladechat.widgets.lessons.lesson_box import LessonBox
 from tests.app.stage import Driver

@@ -6,13 +6,15 @@ import shlex
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import cast
 
 from ladechat.files import why_unread
 from ladechat.formats import ENDINGS, FORMATS, ONE_FILE, ending
 from ladechat.protocol import Event
-from ladechat.screens.chat.session_screen import SessionScreen
+from ladechat.screens.chat.context import ChatContext
+from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.replay.screen import ReplayScreen
+from ladechat.screens.terminal.app_on_terminal import AppOnTerminal
 from ladechat.session.conversations.saved import shortened
 from ladechat.session.recordings.exporting import ExportFailed, export
 from ladechat.session.recordings.reading import UnreadableRecording
@@ -22,26 +24,20 @@ from ladechat.terminal import in_page
 from ladechat.widgets.transcript.markdown_blocks import listings_of
 
 SECONDS_FOR_A_PATH = 15.0
+IN_PAGE = "In a browser /export takes nothing behind it: it writes a page into the server's folder."
 UNPAIRED = "A quotation mark has no partner; put a name with spaces or an apostrophe between two double ones."
 
 
-class _Copies(Protocol):
-    """An app that reports what it has copied."""
-
-    def copy_to_clipboard(self, text: str, said: str) -> None: ...
-
-
-class Recordings(SessionScreen):
+class Recordings:
     """Copies, recordings, replays and exports of this session."""
 
-    _model: str
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, chat: ChatContext, models: ModelChoice) -> None:
+        self._chat, self._view, self._models = chat, chat.view, models
+        self._recorder = chat.session.recorder
         self._recorded: Path | None = None
         self._exporting: asyncio.Task[None] | None = None
 
-    async def on_unmount(self) -> None:
+    async def end(self) -> None:
         """Cancel an export when the app ends."""
         if self._exporting is not None:
             self._exporting.cancel()
@@ -52,50 +48,51 @@ class Recordings(SessionScreen):
 
     def action_copy_code(self, number: str = "") -> None:
         """Copy a block of code from the last answer that has any: the last block, or the one of this number, from 1."""
-        found = (listings_of(answer) for answer in self.view.transcript.answers())
+        found = (listings_of(answer) for answer in self._view.transcript.answers())
         listings = next(filter(None, found), [])
         places = [str(place) for place in range(1, len(listings) + 1)]
         if not listings:
-            self._refuse("There is no block of code in any answer.")
+            self._chat.refuse("There is no block of code in any answer.")
         elif number and number not in places:
             there = f"blocks 1 to {places[-1]}" if places[1:] else "one block of code, number 1"
-            self._refuse(f"There is no block {shortened(number)!r}: the answer has {there}.")
+            self._chat.refuse(f"There is no block {shortened(number)!r}: the answer has {there}.")
         else:
             place = number or places[-1]
             which = f", block {place} of {places[-1]}" if places[1:] else ""
             listing = listings[int(place) - 1]
-            cast(_Copies, self.app).copy_to_clipboard(listing.code, f"{listing.described} copied{which}")
+            app = cast(AppOnTerminal, self._chat.screen.app)
+            app.copy_to_clipboard(listing.code, f"{listing.described} copied{which}")
 
     # --- recording ----------------------------------------------------------------------------------------------------
 
     def action_record(self) -> None:
         """Start or end a recording."""
-        recorder = self._session.recorder
-        if recorder.path is not None:
-            if recorded := recorder.stop():
+        if self._recorder.path is not None:
+            if recorded := self._recorder.stop():
                 self._recorded = recorded
                 said = f"Recorded: {recorded}. /replay shows it, /export makes a page or a film."
-                self.notify(said, timeout=SECONDS_FOR_A_PATH)
+                self._chat.notify(said, timeout=SECONDS_FOR_A_PATH)
         else:
-            path = default_path(self._model)
+            path = default_path(self._models.current)
             try:
-                recorder.start(path)
+                self._recorder.start(path)
             except OSError as error:
-                self._refuse(f"{path} cannot be written: {error.strerror or error}.", severity="error")
+                self._chat.refuse(f"{path} cannot be written: {error.strerror or error}.", severity="error")
             else:
-                self.notify(f"Recording to {path}, with the conversation so far. F7 ends it.")
-        self._show_recording()
+                self._chat.notify(f"Recording to {path}, with the conversation so far. F7 ends it.")
+        self.show_recording()
 
-    def recording_failed(self, error: OSError) -> None:
+    def failed(self, error: OSError) -> None:
         """Report that the recording has ended early."""
-        if self.is_running:
-            left = self._session.recorder.left
+        if self._chat.screen.is_running:
+            left = self._recorder.left
             why = f"The recording has ended: {error.strerror or error}."
-            self.notify(f"{why} What was written before is in {left}." if left else why, severity="error")
-            self._show_recording()
+            self._chat.notify(f"{why} What was written before is in {left}." if left else why, severity="error")
+            self.show_recording()
 
-    def _show_recording(self) -> None:
-        self.view.show_recording(self._session.recorder.path is not None)
+    def show_recording(self) -> None:
+        """Show whether the session is recorded."""
+        self._view.show_recording(self._recorder.path is not None)
 
     # --- replay -------------------------------------------------------------------------------------------------------
 
@@ -104,29 +101,31 @@ class Recordings(SessionScreen):
 
         The chat below stays as it is.
         """
-        if not file and self._session.recorder.path is not None:
-            self._refuse("The recording is under way: F7 ends it, and then /replay shows it.")
+        if not file and self._recorder.path is not None:
+            self._chat.refuse("The recording is under way: F7 ends it, and then /replay shows it.")
         elif path := Path(file).expanduser() if file else self._recorded:
-            self.run_worker(self._replay(path, self._command), group="replay", exclusive=True)
+            self._open(path)
         elif latest := latest_recording(recordings_folder()):
-            which = f"The latest of your recordings: {latest.name}"
-            self.run_worker(self._replay(latest, self._command, which), group="replay", exclusive=True)
+            self._open(latest, f"The latest of your recordings: {latest.name}")
         else:
             nothing = "Nothing has been recorded yet: F7 begins and ends a recording."
-            self._refuse(why_unread(recordings_folder()) or nothing)
+            self._chat.refuse(why_unread(recordings_folder()) or nothing)
 
-    async def _replay(self, path: Path, command: str, which: str = "") -> None:
+    def _open(self, path: Path, which: str = "") -> None:
+        self._chat.screen.run_worker(self._replay(path, self._chat.command, which), group="replay", exclusive=True)
+
+    async def _replay(self, path: Path, command: str, which: str) -> None:
         """Replay a recording, with a message that names it. It is opened in a thread: the disk may be slow."""
         try:
             recording = await asyncio.to_thread(Recording, path, IDLE_SECONDS)
         except UnreadableRecording as error:
-            self._refuse(str(error), command, "error")
+            self._chat.refuse(str(error), command, "error")
         except OSError as error:
-            self._refuse(f"{path} cannot be read: {error.strerror or error}.", command, "error")
+            self._chat.refuse(f"{path} cannot be read: {error.strerror or error}.", command, "error")
         else:
-            await self.app.push_screen(ReplayScreen(recording))
+            await self._chat.screen.app.push_screen(ReplayScreen(recording))
             if which:
-                self.notify(which)
+                self._chat.notify(which)
 
     # --- export -------------------------------------------------------------------------------------------------------
 
@@ -137,41 +136,41 @@ class Recordings(SessionScreen):
             argument: the file and options, as `ladechat export` takes them after the recording; without a file, a page
                 in the current folder is written.
         """
-        events = self._session.recorder.conversation()
+        events = self._recorder.conversation()
         try:
             words = shlex.split(argument)
         except ValueError:
-            self._refuse(UNPAIRED)
+            self._chat.refuse(UNPAIRED)
             return
         named = bool(words) and not words[0].startswith("-")
         if not named:
             words.insert(0, f"ladechat-{datetime.now():%Y-%m-%d-%H%M%S}.html")
         if in_page() and argument:
-            self._refuse("In a browser /export takes nothing behind it: it writes a page into the server's folder.")
+            self._chat.refuse(IN_PAGE)
         elif self._exporting is not None:
-            self._refuse("Another export is under way; it says when it has ended.")
+            self._chat.refuse("Another export is under way; it says when it has ended.")
         elif named and words[1:] and not words[1].startswith("-"):
-            self._refuse(ONE_FILE)
+            self._chat.refuse(ONE_FILE)
         elif named and not words[1:] and ending(Path(words[0])) not in FORMATS:
-            self._refuse(f"A file to export to has to end {ENDINGS}.")
+            self._chat.refuse(f"A file to export to has to end {ENDINGS}.")
         elif not events:
-            self._refuse("There is nothing to export yet: ask something first.")
+            self._chat.refuse("There is nothing to export yet: ask something first.")
         else:
             out = Path(words[0]).expanduser().absolute()
-            self._exporting = asyncio.create_task(self._export(events, out, words[1:], self._command))
+            self._exporting = asyncio.create_task(self._export(events, out, words[1:], self._chat.command))
 
     async def _export(self, events: Sequence[Event], out: Path, options: Sequence[str], command: str) -> None:
-        shortened = self._session.recorder.shortened
-        self.view.show_export("exporting …")
+        shortened = self._recorder.shortened
+        self._view.show_export("exporting …")
         try:
-            await export(events, [str(out), *options], lambda doing: self.view.show_export(f"exporting: {doing}"))
+            await export(events, [str(out), *options], lambda doing: self._view.show_export(f"exporting: {doing}"))
         except ExportFailed as error:
-            if self.is_running:
-                self._refuse(str(error), command, "error")
+            if self._chat.screen.is_running:
+                self._chat.refuse(str(error), command, "error")
         else:
             less = ", without its beginning: of a long conversation the latest answers are kept" if shortened else ""
-            self.notify(f"Exported: {out}{less}.", timeout=SECONDS_FOR_A_PATH)
+            self._chat.notify(f"Exported: {out}{less}.", timeout=SECONDS_FOR_A_PATH)
         finally:
             self._exporting = None
-            if self.is_running:
-                self.view.show_export("")
+            if self._chat.screen.is_running:
+                self._view.show_export("")

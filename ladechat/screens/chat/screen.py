@@ -7,61 +7,53 @@ from functools import partial
 from time import monotonic
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult, SystemCommand
-from textual.binding import BindingType
-from textual.widgets import TextArea
+from textual.binding import ActiveBinding, BindingType
+from textual.containers import Vertical
+from textual.widgets import Label, TextArea
 
 from ladechat.commands import COMMANDS
 from ladechat.keys import APP_KEYS
 from ladechat.preferences import SettingsFile
-from ladechat.protocol import MOST_TEXT, Event, Failed, Ready
-from ladechat.screens.chat.all_settings import AllSettings
-from ladechat.screens.chat.editing_question import ENDS_EDITING, EditingQuestion
-from ladechat.screens.chat.kept_conversations import KeptConversations
-from ladechat.screens.chat.learn_from_chat import LearnFromChat
+from ladechat.protocol import DecoderInfo, Event, Failed, Ready
+from ladechat.screens.chat.active_keys import ActiveKeys
+from ladechat.screens.chat.context import ChatContext
 from ladechat.screens.chat.looking_back import LookingBack
-from ladechat.screens.chat.model_choice import Engines
-from ladechat.screens.chat.questions_in_line import QuestionsInLine
+from ladechat.screens.chat.model_choice import Engines, ModelChoice
+from ladechat.screens.chat.other_screens import OtherScreens
+from ladechat.screens.chat.pace import PaceController
+from ladechat.screens.chat.questions import EDITING, ENDS_EDITING, Questions
 from ladechat.screens.chat.recordings import Recordings
-from ladechat.screens.chat.session_screen import STOP_FIRST
+from ladechat.screens.chat.saved_conversations import SavedConversations
+from ladechat.screens.chat.settings import ChatSettings
 from ladechat.screens.chat.slash_commands import SlashCommands
-from ladechat.screens.chat.typing_anywhere import TypingAnywhere
 from ladechat.screens.engine_silence import EngineSilence
-from ladechat.screens.race import RaceScreen
-from ladechat.screens.view import commands
+from ladechat.screens.styled_once import StyledOnce
+from ladechat.screens.view import ConversationView, commands
 from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine_session import EngineSession
-from ladechat.session.source import State
 from ladechat.widgets.bars.key_footer import KeyFooter
-from ladechat.widgets.formatting import name_of
+from ladechat.widgets.bars.seek_bar import SeekBar
+from ladechat.widgets.formatting import describe_waiting
 from ladechat.widgets.later import Frames, call_later
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING
 from ladechat.widgets.prompt.prompt import Prompt
+from ladechat.widgets.prompt.prompt_size import PromptSize
+from ladechat.widgets.prompt.waiting_questions import WaitingQuestions
+from ladechat.widgets.sliders.slider import Slider
+from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.too_small import TooSmall
 
 QUIT_SECONDS = 2.0
-RACE_OPTIONS = (
-    "/race takes a question and no options. For those, type in the shell: "
-    'ladechat race --decoders lookahead,medusa "What is a token?"'
-)
 
 
-class ChatScreen(
-    LookingBack,
-    QuestionsInLine,
-    EditingQuestion,
-    KeptConversations,
-    Recordings,
-    LearnFromChat,
-    AllSettings,
-    SlashCommands,
-    TypingAnywhere,
-):
-    """The chat with a session: the user's input, and the session's events.
+class ChatScreen(StyledOnce[None]):
+    """The chat with a session. It has controllers, each with the actions of one subject, and passes on to them what the
+    widgets and the session report.
 
     Args:
         session: the session with the engine.
@@ -91,16 +83,70 @@ class ChatScreen(
         engines: Engines | None = None,
         settings_file: SettingsFile | None = None,
     ) -> None:
-        super().__init__(
-            session, "" if opened else welcome, store=store, model=model, engines=engines, settings_file=settings_file
-        )
-        self._prompt.shown_at = math.inf
-        self._history = history
+        super().__init__()
+        self._session = session
         self._opened = opened
         self._instructed = instructed
         self._quit_next = False
         self._frames = Frames(self, self._frame)
+        self._prompt = prompt = Prompt(id="prompt")
+        prompt.shown_at = math.inf
+        self._prompt_size = PromptSize()
+        queue, editing = WaitingQuestions(), Label(EDITING, id="editing")
+        asking = Vertical(queue, editing, self._prompt_size, prompt.commands, prompt, id="asking")
+        self.view = ConversationView(asking, "" if opened else welcome)
         self.silence = EngineSilence(self, session, self.view.presenter.warn)
+
+        self._chat = chat = ChatContext(self, session, self.view, prompt)
+        self._keys = ActiveKeys(chat)
+        self._looking_back = LookingBack(chat, self._keys)
+        pace = PaceController(chat, self._looking_back)
+        self._questions = Questions(chat, queue, editing, history)
+        self._models = ModelChoice(chat, self._questions, model, engines, store)
+        self.saved = SavedConversations(chat, store, self._models)
+        self._recordings = Recordings(chat, self._models)
+        self.settings = ChatSettings(chat, self._models, settings_file)
+        self._commands = SlashCommands(chat, self.settings)
+        self._others = OtherScreens(chat, self._questions)
+        self._available = {**pace.available, **self._looking_back.available, **self._questions.available}
+        for controller in (
+            pace,
+            self._looking_back,
+            self._questions,
+            self._models,
+            self.saved,
+            self._recordings,
+            self.settings,
+            self._others,
+        ):
+            for name in dir(controller):
+                if name.startswith("action_"):
+                    setattr(self, name, getattr(controller, name))  # Textual looks for it here
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether an action is available: the controller that has it decides."""
+        return action not in self._available or self._available[action]()
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        """The active keys, with what the footer shows of them."""
+        return self._keys.in_footer(super().active_bindings)
+
+    @property
+    def decoders(self) -> Iterable[DecoderInfo]:
+        """The decoders that the engine has announced."""
+        return self.view.presenter.decoders.values()
+
+    def commands(self) -> Iterable[SystemCommand]:
+        """Yield the commands of the palette: the actions of all keys, other commands, and every decoder."""
+        yield from commands(self.app, self, APP_KEYS)
+        yield self._others.learn_command()
+        for one in COMMANDS:
+            if one.title:
+                yield SystemCommand(one.title, one.help, partial(self.app.run_action, one.action, self))
+        yield from self.settings.decoder_commands()
+
+    # --- showing ------------------------------------------------------------------------------------------------------
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -108,21 +154,18 @@ class ChatScreen(
         yield TooSmall()
 
     def on_mount(self) -> None:
-        self._session.show, self._session.give_back = self.show, self.give_back
-        self._session.model_taken, self._session.model_refused = self.model_taken, self.model_refused
-        self._session.recorder.failed = self.recording_failed
-        self._session.changed = self._frames.due
+        session, models = self._session, self._models
+        session.show, session.give_back, session.recorder.failed = self.show, self.give_back, self._recordings.failed
+        session.model_taken, session.model_refused = models.model_taken, models.model_refused
+        session.changed = self._frames.due
         self.view.presenter.begin(self._session.requested)
-        self._show_recording()
-        if self._history is not None:
-            questions, problem = self._history.read()
-            self._prompt.remember(questions)
-            if problem:
-                self.notify(problem, severity="warning", timeout=10)
-        if self._open(self._opened) and self._instructed is not None:
+        self._recordings.show_recording()
+        self._questions.remember()
+        if self.saved.open(self._opened) and self._instructed is not None:
             self._session.instruct(self._instructed)
         self._frames.due()
         self.call_after_refresh(self._after_first_frame)
+        self.saved.report_failures()
 
     def _after_first_frame(self) -> None:
         """Start the engine once the screen is shown."""
@@ -130,18 +173,21 @@ class ChatScreen(
         self._prompt.shown_at = monotonic()
         self._session.start()
 
-    def _frame(self) -> None:
-        if self.is_running:  # the widgets are removed before the timer is
-            self._session.frame()
-            self._show_pace()
-            self._show_search()
-            self._show_copy()
-            self.silence.look_later()
+    async def on_unmount(self) -> None:
+        """Cancel an export when the app ends."""
+        await self._recordings.end()
 
-    @on(TextArea.Changed, "#prompt")
-    def _show_keys(self) -> None:
-        """Update the keys in the footer, which depend on whether the prompt is empty; the typed text is drawn first."""
-        self._frames.go_on()
+    def _frame(self) -> None:
+        session = self._session
+        if self.is_running:  # the widgets are removed before the timer is
+            session.frame()
+            waiting = describe_waiting(len(session.waiting), session.continuing_later)
+            self.view.show_pace(session.pace.rate, session.pace.paused, waiting)
+            self._keys.show()
+            self._questions.show_queue()
+            self.view.show_search(session.looking_for)
+            self.saved.show_copy()
+            self.silence.look_later()
 
     def on_resize(self) -> None:
         """Update the footer: its width has changed, and with it the keys that fit."""
@@ -155,44 +201,92 @@ class ChatScreen(
             self.view.presenter.show(events)
             for event in events:
                 if isinstance(event, Ready):
-                    self._note_loaded(True)
-                    self._learn_limits(event)
-                    self._say_which_model_answers()
+                    self._models.note_loaded(True)
+                    self.settings.single_token = event.single_token
+                    self.saved.say_which_model_answers()
                 elif isinstance(event, Failed) and event.fatal:
-                    self._note_loaded(False)
-                    self._show_ended(event)
+                    self._models.note_loaded(False)
+                    self._chat.show_ended(event)
                 elif isinstance(event, ENDS_EDITING):
-                    self._leave_editing()
+                    self._questions.action_leave_editing()
 
     def give_back(self, question: str, replacing: bool) -> None:
         """Offer a question that got no answer in the prompt, to be sent again."""
         if self.is_running:
-            self._offer(question, replacing=replacing)
+            self._questions.offer(question, replacing=replacing)
 
-    # --- questions ----------------------------------------------------------------------------------------------------
+    # --- the prompt ---------------------------------------------------------------------------------------------------
 
     @on(Prompt.Sent)
-    def _take_question(self, event: Prompt.Sent) -> None:
-        if self._history is not None:
-            self._history.add(event.text)
-        if self._session.state is State.ENDED:
-            self._prompt.offer(event.text)
-            self._refuse_without_engine()
-            return
-        if len(event.text) > MOST_TEXT:
-            self._prompt.offer(event.text)
-            self.notify(f"More than {MOST_TEXT:,} characters are not sent; ask a shorter question.", severity="warning")
-            return
-        self.view.transcript.anchor()
-        if self._session.asking:
-            self._session.ask_later(event.text)
-        else:
-            replacing, self._editing.display = self._editing.display, False
-            self._session.ask(event.text, replacing=replacing)
+    def _send(self, event: Prompt.Sent) -> None:
+        self._questions.send(event.text)
+        self._looking_back.action_leave_steps()
 
-    def action_stop(self) -> None:
-        """Stop the answer, a download, or a search: for another model, or for layers to skip."""
-        self._session.stop()
+    @on(Prompt.Commanded)
+    async def _run_command(self, event: Prompt.Commanded) -> None:
+        self._questions.end_editing()
+        await self._commands.run(event.text)
+
+    @on(TextArea.Changed, "#prompt")
+    def _typed(self) -> None:
+        """Update the keys in the footer, which depend on whether the prompt is empty; the typed text is drawn first."""
+        self._frames.go_on()
+        self._prompt.lent = frozenset()
+        self._prompt_size.show(self._prompt.document.text)
+
+    def on_descendant_blur(self, event: events.DescendantBlur) -> None:
+        """End editing when the prompt is empty and loses the focus, but not to another window of the desktop."""
+        if event.widget is self._prompt and self._prompt.is_blank and self.app.app_focus:
+            self._questions.end_editing()
+
+    def on_key(self, event: events.Key) -> None:
+        """Type a key that the focused widget does not use into the prompt, unless it is a key of the screen now.
+
+        A key pressed before the prompt got the focus goes there too, so that Enter does not overtake a letter.
+        """
+        prompt = self._prompt
+        typed = event.is_printable and not prompt.passes_on(event.key)
+        if event not in prompt.seen and (typed or self.focused is prompt):
+            event.stop()
+            self.set_focus(prompt)
+            passed_on = events.Key(event.key, event.character)
+            passed_on.time = event.time
+            prompt.post_message(passed_on)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Insert text that was pasted elsewhere; the prompt stops the events of text pasted into it."""
+        event.stop()
+        self.set_focus(self._prompt)
+        self._prompt.post_message(events.Paste(event.text))
+
+    # --- other widgets ------------------------------------------------------------------------------------------------
+
+    @on(StepPointedAt)
+    def _step_pointed_at(self, event: StepPointedAt) -> None:
+        self._looking_back.point_at(event)
+
+    @on(SeekBar.Sought, "#timeline")
+    def _place_sought(self, event: SeekBar.Sought) -> None:
+        self._looking_back.seek(event.fraction)
+
+    @on(Slider.Changed)
+    def _slider_moved(self, event: Slider.Changed) -> None:
+        self.settings.move(event)
+
+    @on(LensPanel.Seen)
+    def _lens_seen(self, event: LensPanel.Seen) -> None:
+        self._session.watch(event.shown)
+
+    # --- actions of the screen itself ---------------------------------------------------------------------------------
+
+    def action_follow(self) -> None:
+        """Scroll to the end of the conversation, and follow it as it grows."""
+        self.view.transcript.anchor()
+
+    def action_restart_engine(self) -> None:
+        """End the engine and start a new one. The conversation stays."""
+        if self._session.restart():
+            self.view.presenter.say(STARTING)
 
     def action_interrupt(self) -> None:
         """Copy the selection; without one, stop the answer; without an answer, quit at the second press."""
@@ -202,7 +296,7 @@ class ChatScreen(
             self.clear_selection()
             self._prompt.move_cursor(self._prompt.cursor_location)
         elif self._session.asking and not self._quit_next:
-            self.action_stop()
+            self._session.stop()
             self._arm_quit("Stopping. Ctrl+C again quits.")
         elif self._quit_next:
             self.app.exit(0)
@@ -217,59 +311,3 @@ class ChatScreen(
 
     def _disarm_quit(self) -> None:
         self._quit_next = False
-
-    def action_follow(self) -> None:
-        """Scroll to the end of the conversation, and follow it as it grows."""
-        self.view.transcript.anchor()
-
-    def action_race(self, question: str = "") -> None:
-        """Race decoders on a question: the given one, the typed one, or else the last one."""
-        text = question or self._prompt.question
-        if question.startswith("--"):
-            why = RACE_OPTIONS
-        elif (busy := self._why_no_race()) is not None:
-            why = busy
-        elif len(text) > MOST_TEXT:
-            why = f"More than {MOST_TEXT:,} characters are not sent; ask a shorter question."
-        elif (measuring := self._session.race(text)) is None:
-            why = "Type a question first: the race is about its answer."
-        else:
-            self._editing.display = False  # the typed text stays in the prompt, as a new question
-            self.app.push_screen(RaceScreen(measuring))
-            return
-        self._refuse(why)
-
-    def _why_no_race(self) -> str | None:
-        """Return why no race can start now, in a sentence; None if one can."""
-        session = self._session
-        if session.state is State.ENDED:
-            return f"The engine has ended. {self._way_on}."
-        if session.asking or session.waiting:
-            return STOP_FIRST
-        if session.racing:
-            return "The race before is not at its end yet: its last pass is under way."
-        if session.looking_for:
-            return f"{name_of(session.looking_for)} is being looked for: race when it answers, or stop that (Esc)."
-        return None
-
-    # --- settings -----------------------------------------------------------------------------------------------------
-
-    @on(LensPanel.Seen)
-    def _lens_seen(self, event: LensPanel.Seen) -> None:
-        self._session.watch(event.shown)
-
-    def commands(self) -> Iterable[SystemCommand]:
-        """Yield the commands of the palette: the actions of all keys, other commands, and every decoder."""
-        yield from commands(self.app, self, APP_KEYS)
-        yield self.learn_command()
-        for one in COMMANDS:
-            if one.title:
-                yield SystemCommand(one.title, one.help, partial(self.app.run_action, one.action, self))
-        yield from self.decoder_commands()
-
-    # --- the engine ---------------------------------------------------------------------------------------------------
-
-    def action_restart_engine(self) -> None:
-        """End the engine and start a new one. The conversation stays."""
-        if self._session.restart():
-            self.view.presenter.say(STARTING)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
-from msgspec.structs import replace
 from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
@@ -14,16 +13,16 @@ from textual.containers import Container
 
 from ladechat.keys import LEARN_KEYS
 from ladechat.lessons.lesson import Lesson, Phase
-from ladechat.lessons.progress import Progress, ProgressFile, Score
+from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.lessons.scene import Predict, Scene, Task
 from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Palette
 from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready
 from ladechat.screens.engine_silence import EngineSilence
 from ladechat.screens.learn.lesson_hint import acts, hint, reminder
-from ladechat.screens.learn.lesson_sliders import change_by, setting_of
-from ladechat.screens.styled_once import StyledOnce
-from ladechat.screens.view import commands, copied_selection
+from ladechat.screens.over_chat import OverChat
+from ladechat.screens.slider_commands import command_of, setting_of
+from ladechat.screens.view import commands
 from ladechat.session.engine_session import EngineSession
 from ladechat.session.source import State
 from ladechat.widgets.bars.key_footer import KeyFooter
@@ -42,13 +41,12 @@ from ladechat.widgets.transcript.transcript import Transcript
 
 STEPS_PER_SECOND = 8.0
 """Slow enough to see each step, unless the reader hurries."""
-MOST_NEW_TOKENS = 64
 LOADS = "The model is being loaded. The question is asked as soon as it is there …"
 ANSWERS = "The model answers, pass by pass …"
 PAUSED = "paused between two passes"
 
 
-class LearnScreen(StyledOnce[None]):
+class LearnScreen(OverChat):
     """Shows one scene after another.
 
     Args:
@@ -153,16 +151,7 @@ class LearnScreen(StyledOnce[None]):
 
     def _note_progress(self) -> None:
         """Save the progress if it has changed."""
-        lesson, before = self.lesson, self._progress
-        predictions = lesson.predictions
-        scores = before.scores
-        if predictions:
-            score = Score(sum(page.right for page in predictions), len(predictions))
-            if score.made >= scores.get(lesson.scene.name, score).made:
-                scores = {**scores, lesson.scene.name: score}
-        card = max(lesson.reached, before.card)
-        choices = lesson.choices if lesson.reached >= before.card else before.choices
-        self._progress = replace(before, card=card, choices=choices, scores=scores)
+        before, self._progress = self._progress, self._progress.after(self.lesson)
         if self._progress != before:
             self._keep()
 
@@ -211,7 +200,7 @@ class LearnScreen(StyledOnce[None]):
     @on(Slider.Changed)
     def _slider_moved(self, event: Slider.Changed) -> None:
         if not self.lesson.looking_back:
-            self._session.configure(change_by(event))
+            self._session.configure(command_of(event))
 
     @on(LensPanel.Seen)
     def _lens_seen(self, event: LensPanel.Seen) -> None:
@@ -331,13 +320,6 @@ class LearnScreen(StyledOnce[None]):
         back = 0 if self.lesson.reached else 1
         self._go_to(max(0, self._progress.number - back))
 
-    def action_leave(self) -> None:
-        """Return to the chat, or exit."""
-        if len(self.app.screen_stack) == 1:
-            self.app.exit(0)
-        else:
-            self.dismiss()
-
     def action_read(self, lines: int) -> None:
         """Scroll the text of the card."""
         self._box.scroll_text(lines)
@@ -349,11 +331,6 @@ class LearnScreen(StyledOnce[None]):
     def action_page_down(self) -> None:
         """Scroll the answer down."""
         self._transcript.action_page_down()
-
-    def action_interrupt(self) -> None:
-        """Copy the selection; without one, leave."""
-        if not copied_selection(self):
-            self.action_leave()
 
     def commands(self) -> Iterable[SystemCommand]:
         """Yield the commands of the palette: the actions of all keys, and the scenes."""

@@ -23,9 +23,9 @@ from ladechat.protocol import (
     TurnStarted,
 )
 from ladechat.screens.footer import leave_out, relabel_pause
+from ladechat.screens.over_chat import OverChat
 from ladechat.screens.replay.reading_on import read_on
-from ladechat.screens.styled_once import StyledOnce
-from ladechat.screens.view import ConversationView, commands, copied_selection, welcome
+from ladechat.screens.view import ConversationView, commands, welcome
 from ladechat.session.recordings.replay import NotRead, Player, Recording
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.search_line import SearchLine
@@ -47,7 +47,7 @@ TAKES_AWAY = (ConversationCleared, ConversationOpened, ExchangeRemoved)
 """The events that remove messages from the screen: bookmarks from before them do not restore these messages."""
 
 
-class ReplayScreen(StyledOnce[None]):
+class ReplayScreen(OverChat):
     """A recorded session, at its own pace or step by step.
 
     The rest of the recording is read after the first frame. A jump to a place that has not been read waits for it,
@@ -316,30 +316,13 @@ class ReplayScreen(StyledOnce[None]):
     def _search_closed(self) -> None:
         self._transport.focus()
 
-    @property
-    def _alone(self) -> bool:
-        """Whether no chat is below this screen."""
-        return self.app.screen_stack[0] is self
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action is available: not the return to a missing chat, nor letters during typing."""
         if self._search.has_focus and action in PLAYER_ACTIONS:
             return False
-        return action != "back" or not self._alone
+        return action != "back" or not self.alone
 
-    def action_leave(self) -> None:
-        """Return to the chat, or exit."""
-        if self._alone:
-            self.app.exit(0)
-        else:
-            self.dismiss()
-
-    action_back = action_leave
-
-    def action_interrupt(self) -> None:
-        """Copy the selection; without one, leave."""
-        if not copied_selection(self):
-            self.action_leave()
+    action_back = OverChat.action_leave
 
     def commands(self) -> Iterable[SystemCommand]:
         """Yield the commands of the palette: the actions of all keys, and a jump to every question of the recording."""

@@ -11,6 +11,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from ladechat.screens.terminal.app_messages import AppWithMessages
+from ladechat.screens.terminal.clipboard import keep
 from ladechat.screens.terminal.driver import ScreenDriver
 from ladechat.session.signals import leave_on_signals
 from ladechat.widgets.measuring import measure_alike
@@ -38,6 +39,12 @@ class AppOnTerminal(AppWithMessages, inherit_bindings=False):
     def focused(self) -> Widget | None:
         """The widget with the keyboard focus; on a screen that is being opened, the one that will have it."""
         return super().focused or getattr(self.screen, "first_focus", None)
+
+    def copy_to_clipboard(self, text: str, said: str = "Sent to the clipboard") -> None:
+        """Copy a text to the clipboard, if the terminal supports it (OSC 52), and to a file; then notify the user."""
+        super().copy_to_clipboard(text)
+        path = keep(text)
+        self.notify(f"{said}; {f'also in {path}' if path else 'no file could be written'}.")
 
     def panic(self, *renderables: RenderableType) -> None:
         """Exit with an error report and an exit code for it."""

@@ -1,4 +1,4 @@
-"""The sliders of a lesson: the setting of each, and the command that a move sends."""
+"""The commands that the sliders send."""
 
 import msgspec
 
@@ -17,7 +17,7 @@ def setting_of(slider: Slider) -> str:
     return ""
 
 
-def change_by(move: Slider.Changed) -> Configure:
+def command_of(move: Slider.Changed) -> Configure:
     """Return the command that applies the move of a slider."""
     if isinstance(move.slider, ParameterSlider):
         return Configure(parameters={move.slider.parameter.name: move.value})

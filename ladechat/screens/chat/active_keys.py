@@ -1,0 +1,80 @@
+"""The keys that act now."""
+
+from collections.abc import Iterator
+
+from textual.binding import ActiveBinding
+
+from ladechat.keys import (
+    EXPLAIN_KEY,
+    LEFT_OUT_OF_THE_FOOTER,
+    LEFT_OUT_WHERE_NARROW,
+    LEFT_OUT_WHILE_LOOKING,
+    PACE_KEYS,
+    WALK_KEYS,
+)
+from ladechat.screens.chat.context import ChatContext
+from ladechat.screens.footer import leave_out, relabel
+
+
+class ActiveKeys:
+    """The keys of the screen that are not typed into an empty prompt, and those in the footer."""
+
+    def __init__(self, chat: ChatContext) -> None:
+        self._screen, self._session, self._prompt = chat.screen, chat.session, chat.prompt
+        self._presenter = chat.view.presenter
+        self._shown: tuple[object, ...] = ()
+
+    @property
+    def _narrow(self) -> bool:
+        return not self._screen.has_class("-wide")
+
+    def show(self) -> None:
+        """Update the prompt and the footer if other keys are active."""
+        session, keys = self._session, frozenset(self._acting())
+        shown = (keys, session.pace, session.can_stop, self._prompt.is_blank, self._narrow)
+        if shown != self._shown:
+            self._shown = shown
+            self._prompt.passed_on = keys
+            self._screen.refresh_bindings()
+
+    def lend(self) -> None:
+        """Lend the arrow keys to looking back until something is typed, even if the prompt has text."""
+        self._prompt.lent = frozenset(WALK_KEYS if self._presenter.inspection.running else ())
+        self.show()
+        self._screen.refresh_bindings()
+
+    def _acting(self) -> Iterator[str]:
+        """Yield the keys of the screen that are not typed while the prompt is empty."""
+        yield EXPLAIN_KEY
+        if self._session.asking:
+            yield from (binding.key for binding in PACE_KEYS)
+        if self._session.waiting:
+            yield "up"
+        if self._presenter.inspection.running:
+            yield from WALK_KEYS
+        elif self._presenter.answers.latest is not None:
+            yield "left"
+
+    def in_footer(self, bindings: dict[str, ActiveBinding]) -> dict[str, ActiveBinding]:
+        """Return the bindings with labels for now, and without those that give way to others in the footer.
+
+        The pace keys are hidden while the prompt has text, since they are then typed; otherwise other keys make room
+        for them. Looking back hides other keys too, and an answer hides the key for looking back.
+        """
+        narrow, pace = self._narrow, self._session.pace
+        if pace.in_slow_motion:
+            relabel(bindings, "slow", "Fast" if narrow else "Full speed")
+        if pace.paused:
+            relabel(bindings, "pause", "Go on")
+        if narrow:
+            relabel(bindings, "take_step", "Pass")
+            leave_out(bindings, LEFT_OUT_WHERE_NARROW)
+        if not self._prompt.is_blank:
+            leave_out(bindings, ["explain", *(binding.id for binding in PACE_KEYS if binding.id)])
+        elif any(active.binding.id == "pause" for active in bindings.values()):
+            leave_out(bindings, (*LEFT_OUT_OF_THE_FOOTER, "explain") if narrow else LEFT_OUT_OF_THE_FOOTER)
+        if self._presenter.inspection.running:
+            leave_out(bindings, LEFT_OUT_WHILE_LOOKING)
+        elif self._session.asking:
+            leave_out(bindings, ("look_back",))
+        return bindings

@@ -1,0 +1,100 @@
+"""The saved conversations in the chat: start another, or open one."""
+
+from ladechat.screens.chat.context import STOP_FIRST, ChatContext
+from ladechat.screens.chat.model_choice import ModelChoice
+from ladechat.screens.lists.conversations import Chosen, ConversationsScreen
+from ladechat.session.conversations.saved import SavedConversation
+from ladechat.session.conversations.store import ConversationStore
+from ladechat.session.source import LOADED
+from ladechat.widgets.formatting import name_of
+
+REMOVED = "The conversation is not kept: its file has been removed."
+NOTHING_SAVED = "Nothing is kept: ladechat was started with --no-save."
+
+
+class SavedConversations:
+    """The current conversation as a whole, and the saved ones.
+
+    Args:
+        chat: the session and its view.
+        store: saves the conversations; None: nothing is saved.
+        models: has the models that could not be loaded.
+    """
+
+    def __init__(self, chat: ChatContext, store: ConversationStore | None, models: ModelChoice) -> None:
+        self._chat, self._session, self._models = chat, chat.session, models
+        self.store = store
+        self._answered_by = ""  # the opened conversation's last model, until its change is reported
+
+    def action_new_conversation(self) -> None:
+        """Start a new conversation, unless a question is being answered."""
+        if self._session.asking:
+            self._chat.refuse(STOP_FIRST)
+            return
+        begun, self._answered_by = self._session.conversation.begun, ""
+        lost = self._why_not_saved() if begun else ""
+        self._session.clear()
+        if lost:
+            self._chat.notify(lost, severity="warning")
+        elif begun:
+            self._chat.notify("The conversation is kept: Ctrl+O finds it.")
+
+    def _why_not_saved(self) -> str:
+        """Return why the conversation is not saved; "" if it is."""
+        if self.store is None:
+            return NOTHING_SAVED
+        if self.store.save():
+            return ""
+        return REMOVED if self.store.removed else f"The conversation could not be kept in {self.store.folder}."
+
+    def action_conversations(self) -> None:
+        """Show the saved conversations."""
+        if self.store is None:
+            self._chat.refuse(NOTHING_SAVED)
+        else:
+            self._chat.screen.app.push_screen(ConversationsScreen(self.store), self._open_chosen)
+
+    def _open_chosen(self, chosen: Chosen | None) -> None:
+        """Continue the chosen conversation, at the place of the match."""
+        if chosen is not None and self.open(chosen.conversation) and chosen.place is not None:
+            self._chat.view.presenter.show_place(chosen.place.message, chosen.place.text)
+
+    def open(self, conversation: SavedConversation | None) -> bool:
+        """Continue a conversation, unless a question is being answered; return whether it is open then."""
+        if conversation is None or self.store is None:
+            return False
+        if conversation.path == self.store.path:
+            return True
+        if self._session.asking:
+            self._chat.refuse(STOP_FIRST)
+            return False
+        self._session.open(conversation)
+        self._chat.view.transcript.anchor()
+        self._answered_by = conversation.model
+        if self._session.state in LOADED:
+            self.say_which_model_answers()
+        if why := self.store.why_copied:
+            self._chat.notify(f"‘{conversation.title}’ {why}: what you ask now goes on in a copy of it.")
+        return True
+
+    def show_copy(self) -> None:
+        """Show whether the conversation is a copy."""
+        self._chat.view.show_copy("" if self.store is None else self.store.why_copied)
+
+    def say_which_model_answers(self) -> None:
+        """Report if an opened conversation was answered by another model than the one that is loaded."""
+        before, self._answered_by = self._answered_by, ""
+        if before not in ("", self._session.conversation.model, *self._models.failed):
+            now = f"{name_of(self._session.conversation.model)} goes on with it"
+            said = f"{name_of(before)} answered here last; {now}. /model {before} takes that one."
+            self._chat.notify(said)
+
+    def report_failures(self) -> None:
+        """Report from now on when the conversation cannot be saved."""
+        if self.store is not None:
+            self.store.failed = self._store_failed
+
+    def _store_failed(self, error: OSError) -> None:
+        if self._chat.screen.is_running and self.store is not None:
+            why = f"The conversation cannot be kept in {self.store.folder}: {error.strerror or error}."
+            self._chat.notify(f"{why} The chat goes on; each answer tries again.", severity="error")

@@ -1,0 +1,28 @@
+"""Screens that are opened over the chat, or alone by a command of their own."""
+
+from ladechat.screens.styled_once import StyledOnce
+
+
+class OverChat(StyledOnce[None]):
+    """A screen that is left for the chat below, or for the shell if there is none."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether no chat is below this screen."""
+        return self.app.screen_stack[0] is self
+
+    def action_leave(self) -> None:
+        """Return to the chat, or exit."""
+        if self.alone:
+            self.app.exit(0)
+        else:
+            self.dismiss()
+
+    def action_interrupt(self) -> None:
+        """Copy the selection; without one, leave."""
+        selected = self.get_selected_text()
+        if selected:
+            self.app.copy_to_clipboard(selected)
+            self.clear_selection()
+        else:
+            self.action_leave()
