@@ -81,6 +81,14 @@ def test_no_class_has_more_than_three_parents() -> None:
     assert not [one.name for one in classes if isinstance(one, ast.ClassDef) and len(one.bases) > 3]
 
 
+def test_an_action_of_the_chat_is_in_one_controller() -> None:
+    found = [
+        node for path in (ROOT / "ladechat/screens/chat").glob("*.py") for node in ast.walk(ast.parse(path.read_text()))
+    ]
+    actions = [one.name for one in found if isinstance(one, ast.FunctionDef) and one.name.startswith("action_")]
+    assert len(actions) == len(set(actions)) > 20
+
+
 def imported(room: str) -> set[str]:
     """What modules of a room import from ladechat, by its first name."""
     own = [path for path in SOURCES if path.relative_to(ROOT / "ladechat").parts[0].removesuffix(".py") == room]
