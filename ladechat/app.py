@@ -47,8 +47,7 @@ from ladechat.session.race import Comparison
 from ladechat.session.recordings.recorder import Recorder
 from ladechat.session.recordings.replay import Recording
 from ladechat.session.source import EngineSource, NewEngine
-from ladechat.widgets.lasting import let_lasting_work_hold_the_app_alone
-from ladechat.widgets.later import call_later
+from ladechat.widgets.later import call_later, detach_long_tasks
 from ladechat.widgets.too_small import TooSmall
 
 Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
@@ -87,7 +86,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         return self._opening
 
     def on_mount(self) -> None:
-        let_lasting_work_hold_the_app_alone(EngineRun.run)
+        detach_long_tasks(EngineRun.run)
         if self._settings_file is not None:
             self.begin_with_settings()
             if not self._settings_file.preferences.panels and not isinstance(self._opening, RaceScreen):

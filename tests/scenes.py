@@ -21,7 +21,7 @@ from ladechat.screens.view import welcome
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.measuring import Measuring
 from ladechat.session.recordings.replay import Recording
-from ladechat.widgets.bars.transport import Transport
+from ladechat.widgets.bars.seek_bar import Transport
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.panels.speed_panel import SpeedPanel
 from ladechat.widgets.prompt.prompt import Prompt
@@ -59,7 +59,7 @@ async def settled(pilot: Pilot[int]) -> None:
         area.cursor_blink = False
     for field in pilot.app.screen.query(Input):
         field.cursor_blink = False
-    await until(lambda: all(panel._next_draw is None for panel in pilot.app.screen.query(Panel)), pilot)
+    await until(lambda: not any(panel.drawing.waits for panel in pilot.app.screen.query(Panel)), pilot)
 
 
 async def ready(pilot: Pilot[int], stage: Stage) -> None:

@@ -10,8 +10,7 @@ from ladechat.screens.race import RaceScreen
 from ladechat.session.race import Clock, Comparison
 from ladechat.session.recordings.replay import Recording
 from ladechat.shell import cli
-from ladechat.widgets.lane import LaneView
-from ladechat.widgets.panels.remarks import Remarks
+from ladechat.widgets.race import LaneView, Remarks
 from tests.session.streams import recorded, turn
 from tests.waiting import brings, until
 

@@ -63,7 +63,7 @@ async def screen(script: str, environment: dict[str, str], monkeypatch: pytest.M
             await ask(pilot, SCRIPTS[script])
         async with brings(lambda: stage.app.query_one(SpeedPanel)._steps == stage.engine.steps_done == 7, pilot):
             stage.engine.release(7)
-        await until(lambda: all(panel._next_draw is None for panel in stage.app.query(Panel)), pilot)
+        await until(lambda: not any(panel.drawing.waits for panel in stage.app.query(Panel)), pilot)
         strips: list[Strip] = stage.app.screen._compositor.render_strips()
     return strips[:-3]  # below them, the prompt with its blinking cursor
 

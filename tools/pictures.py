@@ -12,9 +12,8 @@ from tempfile import TemporaryDirectory
 
 from ladechat.engine_options import EngineOptions
 from ladechat.export.command import Wanted, run
-from ladechat.export.film import Size
+from ladechat.export.film import shoot_race
 from ladechat.export.gif import gif
-from ladechat.export.race import shoot_race
 from ladechat.protocol import Message, Settings
 from ladechat.session.change import ViewerPace
 from ladechat.session.conversations.conversation import Conversation
@@ -25,7 +24,7 @@ from ladechat.session.recordings.recorder import SUFFIX
 from ladechat.session.source import State
 
 DOCS = Path(__file__).parent.parent / "docs"
-SIZE = Size(100, 30)
+SIZE = (100, 30)
 """900 pixels wide, about what a page shows."""
 RACE_QUESTION, RACE_SPEED = "How does verification work?", 2.0
 WINDOW_QUESTION, WINDOW_RATE, WINDOW_SPEED = "How does lookahead decoding work?", 8.0, 1.5

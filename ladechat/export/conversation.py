@@ -3,39 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ladechat.protocol import (
-    Asked,
-    ConversationCleared,
-    ConversationOpened,
-    DecoderInfo,
-    Event,
-    Exchange,
-    ExchangeRemoved,
-    ExchangeRestored,
-    Failed,
-    HistoryTrimmed,
-    Ready,
-    SettingsApplied,
-    Step,
-    SystemFolded,
-    SystemPrompt,
-    TurnFinished,
-    TurnStarted,
-)
+from ladechat import protocol
 from ladechat.session.recordings.replay import Recording
-from ladechat.widgets.formatting import (
-    REASONS,
-    SYSTEM_FOLDED,
-    announced,
-    describe_drawing,
-    describe_failure,
-    describe_settings,
-    describe_system,
-    describe_trimming,
-    info_of,
-    joined,
-    name_of,
-)
+from ladechat.widgets import formatting
 
 SYSTEM = "system prompt"
 THEN = ", then "
@@ -54,8 +24,8 @@ class ExportedTurn:
         settings: the decoders of its passes, in words: "lookahead W 5 N 3 G 5, then autoregressive".
         started: how the answer began; None if it is not in the recording.
         steps: the steps of the answer.
-        kept_answer: an answer of an earlier session, whose steps are unknown; `steps` are those that continued it.
-        kept_system: the system prompt of an earlier session's question; None if unknown.
+        earlier_answer: an answer of an earlier session, whose steps are unknown; `steps` are those that continued it.
+        earlier_system: the system prompt of an earlier session's question; None if unknown.
         finished: how the answer ended; None if it is not in the recording.
         notices: the app's messages about it: failures, a conversation that was shortened.
         begins_anew: whether the conversation before it was cleared.
@@ -65,15 +35,15 @@ class ExportedTurn:
     question: str | None = None
     model: str = ""
     settings: str = ""
-    started: TurnStarted | None = None
-    steps: list[Step] = field(default_factory=list)
+    started: protocol.TurnStarted | None = None
+    steps: list[protocol.Step] = field(default_factory=list)
     earlier_answer: str = ""
     earlier_system: str | None = None
-    finished: TurnFinished | None = None
+    finished: protocol.TurnFinished | None = None
     notices: list[str] = field(default_factory=list)
     begins_anew: bool = False
     answered: bool = False
-    _before: tuple[int, TurnFinished | None, str] | None = field(default=None, repr=False)
+    _before: tuple[int, protocol.TurnFinished | None, str] | None = field(default=None, repr=False)
     """Steps, end and settings before the answer was continued; None once the continuation is part of it."""
 
     def go_on(self) -> None:
@@ -102,7 +72,7 @@ class ExportedTurn:
     @property
     def conditions(self) -> dict[str, str]:
         """The conditions of the answer, by name, as far as they are known. A system prompt is given as its text."""
-        drawing = "" if self.started is None else describe_drawing(self.started)
+        drawing = "" if self.started is None else formatting.describe_drawing(self.started)
         named = {"model": self.model, "decoder": self.settings, "settings": drawing}
         return {name: value for name, value in named.items() if value} | (
             {} if self.system is None else {SYSTEM: self.system}
@@ -123,8 +93,8 @@ class ExportedTurn:
                 figures["tokens per second"] = f"{len(self.finished.token_ids) / self.finished.decode_seconds:.0f}"
             if self.finished.estimated_speedup is not None:
                 figures["estimated speedup"] = f"{self.finished.estimated_speedup:.2f}×"
-            if self.finished.reason in REASONS:
-                figures["ended"] = REASONS[self.finished.reason]
+            if self.finished.reason in formatting.REASONS:
+                figures["ended"] = formatting.REASONS[self.finished.reason]
         elif self.steps:
             figures["ended"] = "its end was not recorded"
         if self.settings and self.steps:
@@ -170,7 +140,7 @@ def talk_of(recording: Recording) -> Talk:
     for event in recording.events:
         reader.read(event)
     header = recording.header
-    return Talk(name_of(reader.model), header.program, header.started, reader.turns, recording.notices)
+    return Talk(formatting.name_of(reader.model), header.program, header.started, reader.turns, recording.notices)
 
 
 class _ConversationReader:
@@ -179,7 +149,7 @@ class _ConversationReader:
     def __init__(self, model: str) -> None:
         self.model = model
         self.turns: list[ExportedTurn] = []
-        self._decoders: Mapping[str, DecoderInfo] = announced(())
+        self._decoders: Mapping[str, protocol.DecoderInfo] = formatting.announced(())
         self._decoder = ""
         """The active decoder, in words."""
         self._folded = False
@@ -188,70 +158,70 @@ class _ConversationReader:
         """Whether the last question waits for its answer to begin."""
         self._cleared = False
 
-    def read(self, event: Event) -> None:
+    def read(self, event: protocol.Event) -> None:
         match event:
-            case Ready():
-                self.model, self._decoders = event.model, announced(event.decoders)
-            case Asked():
+            case protocol.Ready():
+                self.model, self._decoders = event.model, formatting.announced(event.decoders)
+            case protocol.Asked():
                 self._begin(event.text)
                 self._waits = True
-            case TurnStarted():
+            case protocol.TurnStarted():
                 turn = self._latest if self._belongs_to_latest(event) else self._begin(event.question)
-                self._decoder = describe_settings(event.settings, self._decoders)
+                self._decoder = formatting.describe_settings(event.settings, self._decoders)
                 if turn.started is None:
-                    turn.started, turn.model = event, name_of(self.model)
+                    turn.started, turn.model = event, formatting.name_of(self.model)
                     turn.settings = self._decoder
                 if event.goes_on:
                     turn.go_on()
-                turn.notices += [SYSTEM_FOLDED] if self._folded else []
+                turn.notices += [formatting.SYSTEM_FOLDED] if self._folded else []
                 self._waits = self._folded = False
-            case SettingsApplied():
-                self._decoder = describe_settings(event.settings, self._decoders)
-            case Step():
+            case protocol.SettingsApplied():
+                self._decoder = formatting.describe_settings(event.settings, self._decoders)
+            case protocol.Step():
                 self._latest.steps.append(event)
                 self._note_decoder(self._latest)
-            case TurnFinished():
+            case protocol.TurnFinished():
                 turn = self._latest
-                turn.finished = event if turn.finished is None else joined(turn.finished, event)
+                turn.finished = event if turn.finished is None else formatting.joined(turn.finished, event)
                 if event.reason != "failed":  # else it is not part of the conversation's answer
                     turn.settle()
                     turn.answered = turn.answered or bool(event.token_ids)
-            case HistoryTrimmed():
-                self._latest.notices.append(describe_trimming(event))
-            case SystemFolded():
-                self._folded = not any(SYSTEM_FOLDED in turn.notices for turn in self.turns)
-            case Failed():
-                self._latest.notices.append(describe_failure(event))
-            case ConversationCleared():
+            case protocol.HistoryTrimmed():
+                self._latest.notices.append(formatting.describe_trimming(event))
+            case protocol.SystemFolded():
+                self._folded = not any(formatting.SYSTEM_FOLDED in turn.notices for turn in self.turns)
+            case protocol.Failed():
+                self._latest.notices.append(formatting.describe_failure(event))
+            case protocol.ConversationCleared():
                 self._cleared, self._waits = True, False
-            case ConversationOpened():
+            case protocol.ConversationOpened():
                 self._cleared, self._waits = True, False
                 for exchange in event.exchanges:
                     self._add_earlier(exchange)
-            case ExchangeRemoved() if not self._cleared:
+            case protocol.ExchangeRemoved() if not self._cleared:
                 self._remove_last()
-            case ExchangeRestored():
+            case protocol.ExchangeRestored():
                 self._waits = False
                 self._add_earlier(event.exchange)
-            case SystemPrompt() if self.turns and not self._cleared:  # else it applies to the first question
+            case protocol.SystemPrompt() if self.turns and not self._cleared:  # else it applies to the first question
                 as_before = event.text == self._latest.system
                 if self._latest.notices or not as_before:  # else nothing has changed, as when it was opened again
-                    self._latest.notices.append(describe_system(event.text, as_before=as_before))
+                    self._latest.notices.append(formatting.describe_system(event.text, as_before=as_before))
 
-    def _add_earlier(self, exchange: Exchange) -> None:
+    def _add_earlier(self, exchange: protocol.Exchange) -> None:
         """Add a turn whose question and answer are known, but not the steps of the answer."""
         turn = self._begin(exchange.question)
-        turn.earlier_answer, turn.model = exchange.answer, name_of(exchange.model)
+        turn.earlier_answer, turn.model = exchange.answer, formatting.name_of(exchange.model)
         turn.earlier_system = exchange.system
         turn.answered = True
-        turn.settings = info_of(exchange.decoder, self._decoders).label
+        turn.settings = formatting.info_of(exchange.decoder, self._decoders).label
 
     def _note_decoder(self, turn: ExportedTurn) -> None:
         """Append the decoder to the turn's settings if it replaced another one during the answer."""
         if turn.settings and turn.settings.rpartition(THEN)[2] != self._decoder:
             turn.settings += f"{THEN}{self._decoder}"
 
-    def _belongs_to_latest(self, started: TurnStarted) -> bool:
+    def _belongs_to_latest(self, started: protocol.TurnStarted) -> bool:
         """Return whether it answers the last question, or continues the last answer."""
         if not started.goes_on:
             return self._waits

@@ -1,4 +1,4 @@
-"""Draws a screen of the app off-screen, in the app itself, on a simulated clock: as fast as possible."""
+"""Draws a screen of the app off-screen, in the app itself, on a simulated clock: a replay or a race."""
 
 import asyncio
 import contextlib
@@ -7,16 +7,18 @@ import os
 import re
 import signal
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from itertools import count
 from typing import NamedTuple, TypeVar
 
 from textual.pilot import Pilot
 
 from ladechat.app import LadechatApp
 from ladechat.export.cells import Screen, screen_of
-from ladechat.protocol import Step
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
+from ladechat.session.measuring import Measuring
 from ladechat.session.recordings.replay import Recording
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.cells import printable, shorten
@@ -37,11 +39,8 @@ def silent(_: float) -> None:
     """Ignore progress."""
 
 
-class Size(NamedTuple):
-    """The size of a screen, in cells."""
-
-    columns: int
-    rows: int
+Size = tuple[int, int]
+"""Columns and rows of a screen."""
 
 
 class Frame(NamedTuple):
@@ -71,14 +70,17 @@ class FilmInterrupted(Exception):
     """The film is no longer wanted: Ctrl+C was pressed."""
 
 
+Made = TypeVar("Made")
+
+
 class Film(ABC):
     """A screen of the app that changes with time.
 
     Args:
         screen: a screen that uses the film's clock, `self.now`.
-        size: the size of the screen.
 
     Attributes:
+        size: the size of the screen.
         app: the app, which runs during `run`.
         now: seconds since the start.
         title: the title of the film.
@@ -86,7 +88,7 @@ class Film(ABC):
     """
 
     def __init__(self, screen: ReplayScreen | RaceScreen, size: Size, title: str) -> None:
-        self._size = size
+        self.size = size
         self.now = 0.0
         self.title = printable(title)
         self.interrupted = False
@@ -105,23 +107,22 @@ class Film(ABC):
     def done(self) -> float:
         """Return the fraction that has been shown, from 0 to 1."""
 
-    async def run(self, work: Callable[[Pilot[object]], Awaitable[None]]) -> None:
-        """Run the app during `work`."""
-        done = False
+    async def run(self, work: Callable[[Pilot[object]], Awaitable[Made]]) -> Made:
+        """Run the app during `work`, and return what that returns."""
+        made: list[Made] = []
 
         async def work_then_leave(pilot: Pilot[object]) -> None:
-            nonlocal done
             self.app.screen.query_one(KeyFooter).display = False  # nobody can press its keys
             await self._settle(pilot)
             self.app.clear_notifications()  # they are for the user who exports, and use another clock
             await self._settle(pilot)
-            await work(pilot)
-            done = True
+            made.append(await work(pilot))
             self.app.exit()
 
-        await self.app.run_async(headless=True, size=self._size, auto_pilot=work_then_leave)
-        if not done:
+        await self.app.run_async(headless=True, size=self.size, auto_pilot=work_then_leave)
+        if not made:
             raise RuntimeError("The app ended before the film did.")
+        return made[0]
 
     async def frames(self, pilot: Pilot[object], progress: Progress = silent) -> AsyncIterator[Frame]:
         """Play the film, and yield its frames. The screen stays that of a frame until the next one is requested."""
@@ -146,11 +147,8 @@ class Film(ABC):
             raise FilmInterrupted
         for _ in range(SETTLING):
             for panel in self.app.query(Panel):
-                panel.redraw_now()
+                panel.drawing.at_once_if_waiting()
             await pilot.pause(0)
-
-
-AnyFilm = TypeVar("AnyFilm", bound=Film)
 
 
 class ReplayFilm(Film):
@@ -171,52 +169,84 @@ class ReplayFilm(Film):
         return self.screen.player.position / len(self._recording.events)
 
 
+class RaceFilm(Film):
+    """A race from its start to its exactness check."""
+
+    def __init__(self, measuring: Measuring, size: Size) -> None:
+        self.screen = RaceScreen(measuring, lambda: self.now)
+        super().__init__(self.screen, size, f"ladechat · {measuring.question}")
+
+    def moments(self) -> Iterator[float]:
+        for frame in count():
+            yield frame / FRAMES_PER_SECOND
+            if self.screen.track is not None and self.screen.track.at_end:
+                return
+
+    async def show(self) -> None:
+        await self.screen.frame()
+
+    def done(self) -> float:
+        track = self.screen.track
+        return track.at / track.end if track is not None and track.end else 1.0
+
+
+AnyFilm = TypeVar("AnyFilm", bound=Film)
+
+
 def shoot(recording: Recording, size: Size, progress: Progress = silent) -> Reel:
     """Return a recording as a film, with its questions and the problems of the file as markers."""
     notices = [(0.0, notice) for notice in recording.notices]
     questions = [(recording.times[turn.position], turn.question) for turn in recording.turns]
     markers = [(seconds, shorten(" ".join(text.split()), LABEL_CELLS)) for seconds, text in notices + questions]
-    return drawn(lambda: ReplayFilm(recording, size), size, markers, progress)
+    return _drawn(lambda: ReplayFilm(recording, size), markers, progress)
+
+
+def shoot_race(measuring: Measuring, size: Size, progress: Progress = silent) -> Reel:
+    """Return a race as a film."""
+    return _drawn(lambda: RaceFilm(measuring, size), [], progress)
 
 
 def photograph(recording: Recording, size: Size, step: int | None) -> str:
     """Return one screen of a recording as SVG: after a step, counted from 1 through all of it, or the last."""
 
     async def go_there(film: ReplayFilm) -> None:
-        film.screen.go(position_of(recording, step))
+        film.screen.go(len(recording.events) if step is None else bisect_left(recording.steps_before, step))
 
-    return pictured(lambda: ReplayFilm(recording, size), go_there)
-
-
-def drawn(new_film: Callable[[], Film], size: Size, markers: list[tuple[float, str]], progress: Progress) -> Reel:
-    """Return all frames of a film, which is created with full colour available."""
-    frames: list[Frame] = []
-
-    async def work(pilot: Pilot[object]) -> None:
-        frames.extend([frame async for frame in film.frames(pilot, progress)])
-
-    with full_colour():
-        film = new_film()
-        _run(film, work)
-    return Reel(frames, size, film.title, markers)
+    return _pictured(lambda: ReplayFilm(recording, size), go_there)
 
 
-def pictured(new_film: Callable[[], AnyFilm], go_there: Callable[[AnyFilm], Awaitable[None]]) -> str:
+def photograph_race(measuring: Measuring, size: Size) -> str:
+    """Return the end of a race as SVG, with the exactness check."""
+
+    async def go_there(film: RaceFilm) -> None:
+        while film.screen.track is None:
+            await film.show()
+        film.screen.action_to_end()
+
+    return _pictured(lambda: RaceFilm(measuring, size), go_there)
+
+
+def _drawn(new_film: Callable[[], Film], markers: list[tuple[float, str]], progress: Progress) -> Reel:
+    """Return all frames of a film."""
+
+    async def work(film: Film, pilot: Pilot[object]) -> Reel:
+        return Reel([frame async for frame in film.frames(pilot, progress)], film.size, film.title, markers)
+
+    return _run(new_film, work)
+
+
+def _pictured(new_film: Callable[[], AnyFilm], go_there: Callable[[AnyFilm], Awaitable[None]]) -> str:
     """Return one screen of a film as SVG: the one that `go_there` goes to."""
-    pictures: list[str] = []
 
-    async def work(pilot: Pilot[object]) -> None:
+    async def work(film: AnyFilm, pilot: Pilot[object]) -> str:
         await go_there(film)
-        pictures.append(await film.picture(pilot))
+        return await film.picture(pilot)
 
-    with full_colour():
-        film = new_film()
-        _run(film, work)
-    return pictures[0]
+    return _run(new_film, work)
 
 
-def _run(film: Film, work: Callable[[Pilot[object]], Awaitable[None]]) -> None:
-    """Run a film in the main thread, until its end or Ctrl+C.
+def _run(new_film: Callable[[], AnyFilm], work: Callable[[AnyFilm, Pilot[object]], Awaitable[Made]]) -> Made:
+    """Create a film with full colour available, and run it in the main thread, until its end or Ctrl+C.
 
     asyncio's handling of Ctrl+C would cancel the app, which ends only when our work does, which waits for the app.
     """
@@ -224,13 +254,15 @@ def _run(film: Film, work: Callable[[Pilot[object]], Awaitable[None]]) -> None:
     def interrupt(*_: object) -> None:
         film.interrupted = True
 
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        asyncio.run(film.run(work))
-    except FilmInterrupted:
-        raise KeyboardInterrupt from None
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with full_colour():
+        film = new_film()
+        before = signal.signal(signal.SIGINT, interrupt)
+        try:
+            return asyncio.run(film.run(lambda pilot: work(film, pilot)))
+        except FilmInterrupted:
+            raise KeyboardInterrupt from None
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
@@ -255,18 +287,3 @@ def moments(times: list[float]) -> Iterator[float]:
             yield moment / FRAMES_PER_SECOND
             before = moment
     yield (before + 1) / FRAMES_PER_SECOND
-
-
-def steps_in(recording: Recording) -> int:
-    """Return the number of steps in a recording."""
-    return sum(isinstance(event, Step) for event in recording.events)
-
-
-def position_of(recording: Recording, step: int | None) -> int:
-    """Return the number of events shown after a step, counted from 1; None, or more than there are: all."""
-    if step is not None:
-        for position, event in enumerate(recording.events, start=1):
-            step -= isinstance(event, Step)
-            if step == 0:
-                return position
-    return len(recording.events)

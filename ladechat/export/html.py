@@ -17,7 +17,7 @@ from ladechat.protocol import Step
 from ladechat.widgets.cells import visible
 from ladechat.widgets.flow import safe, safe_with_tabs
 from ladechat.widgets.formatting import is_own
-from ladechat.widgets.steps.draft_sources import source_of
+from ladechat.widgets.steps.explained import source_of
 
 SURFACES = {
     True: {
@@ -32,6 +32,11 @@ SURFACES = {
 """The background colours, dark and light; near the app's own, so that each hue is legible."""
 PALETTE = Palette()
 """Decides which tokens have a colour and which a cue; the page's own style sheet draws them."""
+SLIDER = (
+    '<div class="walk"><label><span class="place"></span>'
+    '<input type="range" min="0" max="{steps}" value="{steps}" aria-label="Pass" autocomplete="off"></label>'
+    '<dl class="known"></dl></div>'
+)
 LEGEND = (
     "One colour is one forward pass: tokens of the same colour came together, plain ones came alone. "
     "Drafted tokens are underlined or bold by turns; the model's own token at the end of a pass has its colour alone."
@@ -85,7 +90,7 @@ def _turn(turn: ExportedTurn, changed: dict[str, str], model: str) -> Iterator[s
         yield f'<p class="said answer">{_text(turn.earlier_answer.lstrip())}{"".join(_spans(turn))}</p>'
         if turn.steps:
             yield f'<p class="figures">{_inline(turn.summary)}</p>'
-            yield _slider(len(turn.steps))
+            yield SLIDER.format(steps=len(turn.steps))
             yield from _table(turn.steps)
         yield "</div>"
     yield from map(_notice, turn.notices)
@@ -116,14 +121,6 @@ def _cue(step: Step, token: int) -> str:
     """Return the CSS class of a drafted token's cue, which does not depend on colour."""
     look = PALETTE.step(step.index, len(step.token_ids), own=is_own(step, token))
     return "bold" if look.bold else "underlined" if look.underline else ""
-
-
-def _slider(steps: int) -> str:
-    return (
-        '<div class="walk"><label><span class="place"></span>'
-        f'<input type="range" min="0" max="{steps}" value="{steps}" aria-label="Pass" autocomplete="off"></label>'
-        '<dl class="known"></dl></div>'
-    )
 
 
 def _table(steps: list[Step]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from ladechat.lessons.scene import (
 )
 from ladechat.protocol import Settings
 from ladechat.widgets.formatting import counted
-from ladechat.widgets.steps.pass_slots import slots_of
+from ladechat.widgets.steps.draft_tree import slots_of
 
 PARAMETERS = {"window": 5, "ngram": 3, "guesses": 5}
 BEGINNING = (

@@ -15,7 +15,7 @@ from ladechat.lessons.scene import (
 )
 from ladechat.protocol import Candidate
 from ladechat.widgets.formatting import counted
-from ladechat.widgets.steps.draft_sources import source_of
+from ladechat.widgets.steps.explained import source_of
 
 BEGINNING = (
     "The pool keeps n-grams: those of the window, of the prompt, and of the text so far. After each token it is asked "

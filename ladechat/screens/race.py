@@ -21,13 +21,11 @@ from ladechat.session.measuring import Measuring
 from ladechat.session.race import Clock, Comparison, Lane, Track
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
-from ladechat.widgets.bars.seek_bar import SeekBar
-from ladechat.widgets.bars.transport import Transport
+from ladechat.widgets.bars.seek_bar import SeekBar, Transport
 from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import announced, counted, describe_loading, duration, info_of
-from ladechat.widgets.lane import LaneHead, Lanes, LaneView, Standing
 from ladechat.widgets.later import Frames
-from ladechat.widgets.panels.remarks import Remarks
+from ladechat.widgets.race import LaneHead, Lanes, LaneView, Remarks, Standing
 from ladechat.widgets.too_small import TooSmall
 
 USAGE_ERROR = 2

@@ -12,8 +12,8 @@ from ladechat.keys import SYSTEM_KEYS
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
+from ladechat.widgets.inputs import TypedText
 from ladechat.widgets.too_small import TooSmall
-from ladechat.widgets.typed import TypedText
 
 
 class SystemPromptScreen(StyledOnce[str | None], ModalScreen[str | None]):

@@ -36,7 +36,7 @@ from ladechat.checks import (
 )
 from ladechat.command_line import RECORD, Commands
 from ladechat.engine_options import Device, Dtype, EngineOptions, LayerSearch, Maps, Model, Quantize, found_anywhere
-from ladechat.export.commands import export
+from ladechat.export.command import export
 from ladechat.options import (
     check_layer_search,
     check_length,

@@ -14,8 +14,7 @@ import typer
 
 from ladechat.checks import System, check_screen, check_streams, refuse_more_words, text_of
 from ladechat.engine_options import EngineOptions
-from ladechat.export.command import ExportRefused, check_painting, check_target, run_race
-from ladechat.export.commands import size_of
+from ladechat.export.command import ExportRefused, check_painting, check_target, run_race, size_of
 from ladechat.formats import OF_A_RACE, ending
 from ladechat.options import PARAMETERS, check_belong, check_length, option_of, report, with_engine_options
 from ladechat.preferences import SettingsFile

@@ -1,19 +1,21 @@
 """Text measured in terminal cells and made safe to print, since a model may write any character.
 
-Everything returned by this module consists of characters that terminals draw with the same width. Line breaks, tabs,
+What this module returns as printable consists of characters that terminals draw with the same width. Line breaks, tabs,
 control characters and the like become visible symbols; characters that only modify their neighbour, and are drawn
 differently by terminals (joiners, variation selectors, skin tones, flag letters), are reduced to plain parts.
 
-`cell_size` is the single measure. It counts the cells of a text as `drawn` sends it to the terminal. Rich and Textual,
-and so the prompt, measure by it too (`measuring.py`).
+`cell_size` is the single measure. It counts the cells of a text as `drawn` sends it to the terminal. After
+`measure_alike`, Rich and Textual, and so the prompt, measure by it too.
 """
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate
 
-from rich.cells import get_character_cell_size
+from rich import cells as rich_cells
+from rich._unicode_data import load
+from rich.cells import CellTable, get_character_cell_size
 
 ELLIPSIS = "…"
 SPACE = "·"
@@ -121,3 +123,49 @@ def fit(text: str, width: int) -> str:
     """Return `text`, printable, in exactly `width` cells: shortened with `…`, or padded with spaces on the right."""
     text = shorten(text, width)
     return text + " " * (width - cell_len(text))
+
+
+TAGS = 0xE0000
+"""From this code point on, no character has a width of its own."""
+
+
+@cache
+def measure_alike() -> None:
+    """Make Rich and Textual measure by `cell_size` from now on, so that the cursor is where the terminal draws it.
+
+    Neither has a setting for this, so the three functions of Rich that count cells are replaced, here alone. Rich
+    counts no cell for a vowel sign of Hindi, and the cells of one for three joined emoji; terminals differ in both.
+    """
+    table = _table(load())
+    vars(rich_cells).update(
+        load_cell_table=lambda _="auto": table,
+        _cell_len=lambda text, _: sum(map(cell_size, text)),
+        split_graphemes=_characters,
+    )
+    rich_cells.cached_cell_len.cache_clear()
+    rich_cells.get_character_cell_size.cache_clear()
+
+
+def _table(of_rich: CellTable) -> CellTable:
+    """Return Rich's ranges of characters with their widths, except for marks and characters drawn as parts."""
+    widths: list[tuple[int, int, int]] = []
+    for first, last, cells in of_rich.widths:
+        if first >= TAGS or (cells and not any(first <= part <= last for part in PLAIN_PARTS)):
+            widths.append((first, last, cells))
+            continue
+        codes = ((code, own_size(chr(code))) for code in range(first, last + 1))
+        widths += [(code, code, cells if own is None else own) for code, own in codes]
+    return of_rich._replace(widths=widths, narrow_to_wide=frozenset())
+
+
+def _characters(text: str, _: str = "auto") -> tuple[list[tuple[int, int, int]], int]:
+    """Return the start, end (with the marks after it) and cells of each character, and the total of cells."""
+    spans: list[tuple[int, int, int]] = []
+    for place, character in enumerate(text):
+        cells = cell_size(character)
+        if cells or not spans:
+            spans.append((place, place + 1, cells))
+        else:
+            first, _end, before = spans[-1]
+            spans[-1] = (first, place + 1, before)
+    return spans, sum(map(cell_size, text))

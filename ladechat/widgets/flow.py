@@ -1,6 +1,8 @@
 """Styled text, wrapped at words, that grows at its end without being wrapped again from the start."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Literal, Protocol
 
 import msgspec
@@ -23,21 +25,9 @@ not among them."""
 
 
 Markup = Literal[
-    "mark",
-    "heading",
-    "strong",
-    "emphasis",
-    "strong_emphasis",
-    "struck",
-    "link",
-    "code",
-    "listing",
-    "keyword",
-    "string",
-    "number",
-    "name",
-    "comment",
-]
+    "mark", "heading", "strong", "emphasis", "strong_emphasis", "struck", "link", "code",
+    "listing", "keyword", "string", "number", "name", "comment",
+]  # fmt: skip
 """Kinds of formatted text. A `mark` was not written: a bullet, the frame of a listing."""
 
 
@@ -105,10 +95,6 @@ class Flow:
     def __init__(self, width: int) -> None:
         self.width = max(width, 1)
         self.lines: list[Line] = [Line()]
-
-    def append(self, text: str, ink: Ink) -> int:
-        """Append text; return the index of the first line that has changed."""
-        return self.extend([(text, ink)])
 
     def extend(self, texts: Iterable[tuple[str, Ink]]) -> int:
         """Append several texts; return the index of the first line that has changed."""
@@ -184,7 +170,10 @@ def _line_end(characters: list[tuple[str, Ink]], start: int, width: int, words: 
                 return place, place + 1
         size = cell_size(character)
         if cells + size > width and place > start:
-            place = _head_of(characters, place, start)
+            head = place
+            while head > start and joins_left(characters[head][0]):  # a letter that fills the line is split
+                head -= 1
+            place = head if head > start else place
             has_words = last_space is not None and any(c != " " for c, _ in characters[start:last_space])
             if has_words and last_space is not None:
                 return last_space, last_space + 1
@@ -198,24 +187,10 @@ def _inked(runs: Iterable[Run]) -> list[tuple[str, Ink]]:
     characters: list[tuple[str, Ink]] = []
     for text, ink in runs:
         for character in text:
-            worn = characters[-1][1] if characters and joins_left(character) else ink
-            characters.append((character, worn))
+            characters.append((character, characters[-1][1] if characters and joins_left(character) else ink))
     return characters
 
 
-def _head_of(characters: list[tuple[str, Ink]], place: int, start: int) -> int:
-    """Return the start of the letter that the character at `place` belongs to; `place` if the letter fills the line."""
-    head = place
-    while head > start and joins_left(characters[head][0]):
-        head -= 1
-    return head if head > start else place
-
-
-def _as_runs(characters: list[tuple[str, Ink]]) -> list[Run]:
-    runs: list[Run] = []
-    for character, ink in characters:
-        if runs and runs[-1][1] == ink:
-            runs[-1] = (runs[-1][0] + character, ink)
-        else:
-            runs.append((character, ink))
-    return runs
+def _as_runs(characters: list[tuple[str, Ink]]) -> Iterator[Run]:
+    for ink, group in groupby(characters, key=itemgetter(1)):
+        yield "".join(character for character, _ in group), ink

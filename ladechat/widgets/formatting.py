@@ -134,9 +134,9 @@ def describe_failure(event: Failed) -> str:
 def describe_loading(event: Loading) -> str:
     """Return the loading stage and its progress: a download in bytes, anything else by its stage."""
     if event.done_bytes is not None and event.total_bytes:
-        share = _percent(event.done_bytes / event.total_bytes)
-        return f"{event.doing} · {_bytes(event.done_bytes, event.total_bytes)} · {share} · Esc stops"
-    share = f" · {_percent(event.fraction)}" if event.fraction is not None else ""
+        share = percent(event.done_bytes / event.total_bytes)
+        return f"{event.doing} · {_in_bytes(event.done_bytes, event.total_bytes)} · {share} · Esc stops"
+    share = f" · {percent(event.fraction)}" if event.fraction is not None else ""
     return f"{event.doing}{share} ({event.stage}/{event.stages}) …"
 
 
@@ -156,15 +156,14 @@ def describe_memory(memory: Memory | None) -> str:
     """Return the memory that the engine uses, on a GPU or else in RAM, and the share of the KV cache."""
     if memory is None:
         return ""
-    parts = []
-    if memory.reserved_bytes is not None:
-        parts.append(f"GPU memory {_size_of(memory.reserved_bytes)}")
-    elif memory.resident_bytes is not None:
-        parts.append(f"memory {_size_of(memory.resident_bytes)}")
-    elif memory.peak_bytes is not None:
-        parts.append(f"memory at most {_size_of(memory.peak_bytes)}")
+    used = (
+        ("GPU memory", memory.reserved_bytes),
+        ("memory", memory.resident_bytes),
+        ("memory at most", memory.peak_bytes),
+    )
+    parts = [f"{name} {_in_bytes(count)}" for name, count in used if count is not None][:1]
     if memory.cache_bytes is not None:
-        parts.append(f"cache {_size_of(memory.cache_bytes)}")
+        parts.append(f"cache {_in_bytes(memory.cache_bytes)}")
     return ", ".join(parts)
 
 
@@ -199,25 +198,17 @@ def _sampling(own: SamplingDefaults) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in named if value is not None) or "temperature 1"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Return a share, 0 to 1, as text: "48 %"."""
     return f"{share:.0%}".replace("%", " %")
 
 
-def _bytes(done: int, total: int) -> str:
-    """Return both numbers in the unit that suits the larger one."""
-    unit, size, digits = _unit(total)
-    return f"{done / size:.{digits}f} of {total / size:.{digits}f} {unit}"
-
-
-def _size_of(count: int) -> str:
-    unit, size, digits = _unit(count)
-    return f"{count / size:.{digits}f} {unit}"
-
-
-def _unit(count: int) -> tuple[str, float, int]:
-    """Return the unit for a number of bytes, the bytes in one unit, and the decimals to show."""
+def _in_bytes(count: int, total: int = 0) -> str:
+    """Return a number of bytes as text, or "3.1 of 4.2 GB", in the unit that suits the larger number."""
     units = (("GB", 1e9, 1), ("MB", 1e6, 1), ("kB", 1e3, 1))
-    return next((unit for unit in units if count >= unit[1]), ("B", 1, 0))
+    unit, size, digits = next((unit for unit in units if max(count, total) >= unit[1]), ("B", 1, 0))
+    of = f" of {total / size:.{digits}f}" if total else ""
+    return f"{count / size:.{digits}f}{of} {unit}"
 
 
 def announced(decoders: Sequence[DecoderInfo]) -> Mapping[str, DecoderInfo]:

@@ -2,7 +2,7 @@
 
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import StatusLine
-from ladechat.widgets.panels.panel import LAST_TELLING
+from ladechat.widgets.panels.panel import LAST_ACCEPTING
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.steps.answer_steps import AnswerSteps, RecentAnswers
 from ladechat.widgets.transcript.transcript import Transcript
@@ -26,11 +26,8 @@ class Inspection:
         status: StatusLine,
         timeline: SeekBar,
     ) -> None:
-        self._answers = answers
-        self._transcript = transcript
-        self._side = side
-        self._status = status
-        self._timeline = timeline
+        self._answers, self._transcript = answers, transcript
+        self._side, self._status, self._timeline = side, status, timeline
 
     @property
     def running(self) -> bool:
@@ -40,18 +37,15 @@ class Inspection:
     @property
     def at_newest(self) -> bool:
         """Whether that is the newest step of all."""
-        looked_at = self._side.looked_at
-        if looked_at is None or looked_at.answer is not self._side.answer:
-            return False
-        return looked_at.place == len(looked_at.answer) - 1
+        at = self._side.looked_at
+        return at is not None and at.answer is self._side.answer and at.place == len(at.answer) - 1
 
     def look_at_step(self, turn: int, index: int, token: int = 0) -> bool:
         """Look back at a step of an answer and at one of its tokens; return False if its steps are not stored."""
         answer = self._answers.get(turn)
-        if answer is None or not len(answer):
-            return False
-        self._look(answer, index, token)
-        return True
+        if answer:
+            self._look(answer, index, token)
+        return bool(answer)
 
     def look_at_latest(self) -> None:
         """Look back at the latest answer: at the step in the panels, or at the one before if that is the last."""
@@ -59,21 +53,19 @@ class Inspection:
         answer = None if turn is None else self._answers.get(turn)
         if answer is None:
             return
-        shown = answer.telling if answer.finished is not None else None
+        shown = answer.last_accepting if answer.finished is not None else None
         before_last = len(answer) - 2
         self._look(answer, before_last if shown is None else min(shown, before_last))
 
     def walk(self, steps: int) -> None:
         """Move by a number of steps; backward if negative."""
-        looked_at = self._side.looked_at
-        if looked_at is not None:
-            self._look(looked_at.answer, looked_at.place + steps)
+        if (at := self._side.looked_at) is not None:
+            self._look(at.answer, at.place + steps)
 
     def seek(self, fraction: float) -> None:
         """Move to the step at a fraction of the answer, 0 to 1."""
-        looked_at = self._side.looked_at
-        if looked_at is not None:
-            self._look(looked_at.answer, round(fraction * (len(looked_at.answer) - 1)))
+        if (at := self._side.looked_at) is not None:
+            self._look(at.answer, round(fraction * (len(at.answer) - 1)))
 
     def leave(self) -> None:
         """Return to the newest state."""
@@ -94,15 +86,11 @@ class Inspection:
 
     def show_place(self) -> None:
         """Show the step's place in the answer, which may have grown."""
-        looked_at = self._side.looked_at
-        if looked_at is not None:
-            steps = len(looked_at.answer)
-            self._timeline.fraction = looked_at.place / max(steps - 1, 1)
-            answer = looked_at.answer
+        if (at := self._side.looked_at) is not None:
+            answer, steps, which = at.answer, len(at.answer), " of this answer"
+            self._timeline.fraction = at.place / max(steps - 1, 1)
             if answer is not self._side.answer:
                 which = " of an earlier answer"
-            elif answer.finished is not None and looked_at.place == answer.telling:
-                which = f", {LAST_TELLING}"
-            else:
-                which = " of this answer"
-            self._status.mode = f"pass {looked_at.place + 1:,} of {steps:,}{which} · {HOW_TO}"
+            elif answer.finished is not None and at.place == answer.last_accepting:
+                which = f", {LAST_ACCEPTING}"
+            self._status.mode = f"pass {at.place + 1:,} of {steps:,}{which} · {HOW_TO}"

@@ -1,13 +1,18 @@
-"""Timers: one that fires even when the event loop is late, one for frames, and one that throttles slow actions."""
+"""Timers that fire even when the event loop is late, frames, limits of slow actions, and tasks that run for long."""
 
 import asyncio
 import math
-from collections.abc import Callable
-from contextvars import Context
+from collections.abc import Callable, Coroutine
+from contextvars import Context, copy_context
 from time import monotonic
+from types import FunctionType
+from typing import Any, cast
 
+from textual._context import active_app, active_message_pump
 from textual.message_pump import MessagePump
+from textual.timer import Timer
 from textual.widget import Widget
+from textual.worker import Worker
 
 FRAMES_PER_SECOND = 32
 """The rate at which the engine writes steps."""
@@ -67,33 +72,40 @@ class Frames:
 
 
 class Throttle:
-    """Throttle: runs a slow action at most every `seconds`, and for at most `share` of the time.
+    """Runs an action at most every `seconds`, and for at most `share` of the time.
 
     Args:
         widget: handles the action among its messages.
-        action: the slow action.
+        action: the action.
         seconds: minimum time between two runs.
         share: maximum share of the time, 0 to 1.
+        joining: extra delay of a run that has to wait, so that more requests share it.
     """
 
-    def __init__(self, widget: Widget, action: Callable[[], None], seconds: float, share: float) -> None:
+    def __init__(
+        self, widget: Widget, action: Callable[[], object], seconds: float, *, share: float = 1.0, joining: float = 0.0
+    ) -> None:
         self._widget, self._action, self._seconds, self._share = widget, action, seconds, share
+        self._joining = joining
         self._due_at = 0.0
         self._waiting: asyncio.TimerHandle | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether a run is pending."""
+        return self._waiting is not None
 
     def soon(self) -> None:
         """Run the action immediately, or as soon as the limits allow."""
         wait = self._due_at - monotonic()
-        if self._waiting is None:
-            if wait <= 0:
-                self._do()
-            else:
-                self._waiting = call_later(self._widget, wait, self.at_once_if_waiting)
+        if wait <= 0 or not self._widget.is_running:
+            self._do()
+        elif self._waiting is None:
+            self._waiting = call_later(self._widget, wait + self._joining, self.at_once_if_waiting)
 
     def at_once_if_waiting(self) -> None:
         """Run the action now if a run is pending."""
         if self._waiting is not None:
-            self.cancel()
             self._do()
 
     def cancel(self) -> None:
@@ -103,7 +115,46 @@ class Throttle:
             self._waiting = None
 
     def _do(self) -> None:
+        self.cancel()
         started = monotonic()
         self._action()
         now = monotonic()
         self._due_at = now + max(self._seconds, (now - started) / self._share)
+
+
+Work = Callable[..., Coroutine[Any, Any, Any]]
+TEXTUALS: tuple[Work, ...] = (MessagePump._process_messages, Timer._run_timer, Worker._run)
+"""Textual's long-running coroutines. Others need the context of the pump that handles the message: without
+it, a widget that waits for its own removal would wait forever."""
+
+
+class _LastingTask(asyncio.Task[Any]):
+    """A task whose context, and that of its callbacks, is as if the app itself had created it."""
+
+    def __init__(self, work: Coroutine[Any, Any, Any], **options: Any) -> None:
+        self._of_app = copy_context()
+        if active_app in self._of_app:
+            self._of_app.run(active_message_pump.set, self._of_app[active_app])
+        super().__init__(work, **{**options, "context": self._of_app})
+
+    def add_done_callback(self, fn: Callable[[Any], object], /, *, context: Context | None = None) -> None:
+        super().add_done_callback(fn, context=self._of_app if context is None else context)
+
+
+def detach_long_tasks(*own: Work) -> None:
+    """Make long-running tasks of this event loop hold only the app in their context, and so no closed screen in memory.
+
+    Each task copies the context in which it is created. Textual's context holds the message pump that is handling a
+    message (`active_message_pump`). For example, a scroll bar of the chat created while a race handles a message would
+    keep the race, with all its answers, in memory for as long as the chat exists.
+
+    Args:
+        own: coroutine functions in addition to Textual's.
+    """
+    lasting = {cast(FunctionType, work).__code__ for work in (*TEXTUALS, *own)}
+
+    def new_task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
+        kind = _LastingTask if getattr(work, "cr_code", None) in lasting else asyncio.Task
+        return kind(work, loop=loop, **options)
+
+    asyncio.get_running_loop().set_task_factory(new_task)

@@ -1,54 +1,17 @@
 """Draws events on the screen. It depends on the events alone, so a replay shows what the live app showed."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
+import msgspec
+
+from ladechat import protocol
 from ladechat.catalog import BUNDLED
-from ladechat.protocol import (
-    Asked,
-    ConversationCleared,
-    ConversationOpened,
-    DecoderInfo,
-    Event,
-    Exchange,
-    ExchangeRemoved,
-    ExchangeRestored,
-    Failed,
-    HistoryTrimmed,
-    Loading,
-    PolicyChoice,
-    Prefilling,
-    Ready,
-    Settings,
-    SettingsApplied,
-    Step,
-    SystemFolded,
-    SystemPrompt,
-    TurnFinished,
-    TurnStarted,
-    Value,
-)
+from ladechat.widgets import formatting
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import ANSWERING, StatusLine
-from ladechat.widgets.formatting import (
-    SYSTEM_FOLDED,
-    announced,
-    describe_failure,
-    describe_finish,
-    describe_loading,
-    describe_memory,
-    describe_model,
-    describe_system,
-    describe_trimming,
-    info_of,
-    introduce,
-    joined,
-    name_of,
-)
 from ladechat.widgets.inspection import Inspection
 from ladechat.widgets.panels.side import SidePanels
-from ladechat.widgets.steps.answer_steps import RecentAnswers
-from ladechat.widgets.steps.arrangement import Arrangement
+from ladechat.widgets.steps.answer_steps import Arrangement, RecentAnswers
 from ladechat.widgets.transcript.transcript import Transcript, messages_of
 
 STARTING = "starting the engine …"
@@ -64,27 +27,37 @@ RESTORED = "no new answer came: the one before is kept · how it was decoded is 
 STATUS_PARTS = ("model", "device", "dtype", "facts", "memory")
 
 
-class Bookmark(NamedTuple):
-    """The screen before a turn starts, since that clears the panels: all that is needed to return to it."""
+class Bookmark(msgspec.Struct):
+    """What is on the screen, by numbers of messages. Since a turn clears the panels, one can only return to its start.
 
-    blocks: int
-    asked_at: int
-    exchanges: tuple[int, ...]
-    model: str
-    status: tuple[str, ...]
-    activity: str
-    decoders: Mapping[str, DecoderInfo]
-    settings: Settings
-    parameters: dict[str, Value]
-    arrangement: Arrangement
-    system_said: bool
+    Attributes:
+        asked_at: the message with the last question.
+        exchanges: for each answered question, its message.
+        parameters: the last value of each parameter of any decoder.
+        activity: the text in the status line.
+        system_said: whether a notice said that the system prompt is placed in the first question.
+        blocks: the number of messages and notices.
+        status: the other texts of the status line.
+        arrangement: the panels that are shown.
+    """
+
+    model: str = "model"
+    asked_at: int = 0
+    exchanges: tuple[int, ...] = ()
+    decoders: Mapping[str, protocol.DecoderInfo] = msgspec.field(default_factory=lambda: formatting.announced(()))
+    settings: protocol.Settings = protocol.Settings()
+    parameters: Mapping[str, protocol.Value] = {}
+    activity: str = ""
+    system_said: bool = False
+    blocks: int = 0
+    status: tuple[str, ...] = ()
+    arrangement: Arrangement = Arrangement()
 
 
 class Presenter:
     """Draws events on the conversation, the panels beside it and the status line.
 
     Attributes:
-        decoders: the decoders by name: those announced by the engine, or before that, those of this version.
         answers: the steps of the answers on the screen.
         inspection: looks back at those steps.
     """
@@ -106,34 +79,27 @@ class Presenter:
         self._status = status
         self._welcome = welcome
         self._limit_meant = limit_meant
-        self._model = "model"
+        self._now = Bookmark()
         self._in_turn = self._continuing = self._expecting = False
-        self._system_said = False
-        """Whether a notice said that the system prompt is placed in the first question."""
         self._shown_system: str | None = None
         """The system prompt of the last question; None if unknown."""
-        self._first_part: TurnFinished | None = None
-        self._asked_at = 0
-        self._exchanges: list[int] = []  # for each answered question, the number of its block
-        self._activity = ""
-        self._settings = Settings()
-        self._parameters: dict[str, Value] = {}
-        self.decoders = announced(())
+        self._first_part: protocol.TurnFinished | None = None
 
     @property
-    def parameters(self) -> Mapping[str, Value]:
-        """The last value of each parameter of any decoder, as reported by the engine."""
-        return self._parameters
+    def decoders(self) -> Mapping[str, protocol.DecoderInfo]:
+        """The decoders by name: those announced by the engine, or before that, those of this version."""
+        return self._now.decoders
 
-    def begin(self, settings: Settings, doing: str = STARTING) -> None:
+    @property
+    def parameters(self) -> Mapping[str, protocol.Value]:
+        """The last value of each parameter of any decoder, as reported by the engine."""
+        return self._now.parameters
+
+    def begin(self, settings: protocol.Settings, doing: str = STARTING) -> None:
         """Show the screen before the first event, with `doing` as the activity."""
-        self._model, self._in_turn, self._expecting = "model", False, False
-        self._parameters, self.decoders = {}, announced(())
-        self.inspection.leave()
-        self._transcript.clear()
-        self._system_said, self._shown_system = False, None
-        self.answers.keep(0)
-        self._exchanges.clear()
+        self._now, self._in_turn, self._expecting = Bookmark(), False, False
+        self._keep(0)
+        self._shown_system = None
         self._side.reset()
         for part in STATUS_PARTS:
             setattr(self._status, part, "")
@@ -144,27 +110,15 @@ class Presenter:
 
     def bookmark(self) -> Bookmark:
         """Return the state of the screen; call it before a turn starts."""
-        return Bookmark(
-            blocks=self._transcript.blocks,
-            asked_at=self._asked_at,
-            exchanges=tuple(self._exchanges),
-            model=self._model,
-            status=tuple(getattr(self._status, part) for part in STATUS_PARTS),
-            activity=self._activity,
-            decoders=self.decoders,
-            settings=self._settings,
-            parameters=dict(self._parameters),
-            arrangement=self._side.arrangement,
-            system_said=self._system_said,
-        )
+        now = self._now
+        now.blocks, now.arrangement = self._transcript.blocks, self._side.arrangement
+        now.status = tuple(getattr(self._status, part) for part in STATUS_PARTS)
+        return msgspec.structs.replace(now)
 
     def return_to(self, bookmark: Bookmark) -> None:
         """Restore the screen; the next event shown must start a turn."""
-        self._model, self._in_turn, self._system_said = bookmark.model, False, bookmark.system_said
-        self._expecting = False
+        self._now, self._in_turn, self._expecting = msgspec.structs.replace(bookmark), False, False
         self._keep(bookmark.blocks)
-        self._asked_at, self._exchanges = bookmark.asked_at, list(bookmark.exchanges)
-        self.decoders, self._parameters = bookmark.decoders, dict(bookmark.parameters)
         self._show_settings(bookmark.settings)
         self._side.restore(bookmark.arrangement)
         for part, text in zip(STATUS_PARTS, bookmark.status, strict=True):
@@ -174,8 +128,8 @@ class Presenter:
     def show_place(self, message: int, text: str) -> None:
         """Show the first occurrence of a text in question or answer number `message`, from 0."""
         exchange, answer = divmod(message, 2)
-        if exchange < len(self._exchanges):
-            question, *later = self._exchanges[exchange:]
+        if exchange < len(self._now.exchanges):
+            question, *later = self._now.exchanges[exchange:]
             end = later[0] if later else self._transcript.blocks
             self._transcript.show(range(question + answer, end), text)
 
@@ -187,23 +141,23 @@ class Presenter:
     def expect_answer(self) -> None:
         """Show that a question, or the rest of an answer, was requested: nothing is ready until its turn."""
         self._expecting = True
-        if self._activity == READY:  # else an engine is loading, and the question waits for it
+        if self._now.activity == READY:  # else an engine is loading, and the question waits for it
             self.say(PREPARING)
 
     def say(self, activity: str) -> None:
         """Show an activity in the status line."""
-        self._activity = activity
+        self._now.activity = activity
         self._status.activity = activity
 
     def warn(self, warning: str) -> None:
         """Show a warning instead of the activity, until `warn("")` or the next activity."""
-        self._status.activity = warning or self._activity
+        self._status.activity = warning or self._now.activity
 
-    def show(self, events: Iterable[Event]) -> None:
+    def show(self, events: Iterable[protocol.Event]) -> None:
         """Draw events in order; consecutive steps are drawn together."""
-        steps: list[Step] = []
+        steps: list[protocol.Step] = []
         for event in events:
-            if isinstance(event, Step):
+            if isinstance(event, protocol.Step):
                 steps.append(event)
                 continue
             self._show_steps(steps)
@@ -211,33 +165,33 @@ class Presenter:
             self._show(event)
         self._show_steps(steps)
 
-    def _show_steps(self, steps: list[Step]) -> None:
+    def _show_steps(self, steps: list[protocol.Step]) -> None:
         if steps:
             self._transcript.add_steps(steps)
             self._side.show_steps(steps)
             self.inspection.show_place()
-            if self._activity == READING:  # no Prefilling event came: the KV cache holds the whole question
+            if self._now.activity == READING:  # no Prefilling event came: the KV cache holds the whole question
                 self.say(ANSWERING)
 
-    def _show(self, event: Event) -> None:
+    def _show(self, event: protocol.Event) -> None:
         match event:
-            case Asked():
-                self._asked_at = self._transcript.blocks
+            case protocol.Asked():
+                self._now.asked_at = self._transcript.blocks
                 self._transcript.start("user", "You")
                 self._transcript.add(event.text)
                 self.expect_answer()
-            case Loading():
-                self.say(describe_loading(event))
-            case Ready():
+            case protocol.Loading():
+                self.say(formatting.describe_loading(event))
+            case protocol.Ready():
                 self._show_ready(event)
-            case SettingsApplied():
+            case protocol.SettingsApplied():
                 self._show_settings(event.settings)
-            case HistoryTrimmed():
-                self._transcript.notice(describe_trimming(event))
-            case SystemFolded() if not self._system_said:
-                self._system_said = True
-                self._transcript.notice(SYSTEM_FOLDED)
-            case TurnStarted():
+            case protocol.HistoryTrimmed():
+                self._transcript.notice(formatting.describe_trimming(event))
+            case protocol.SystemFolded() if not self._now.system_said:
+                self._now.system_said = True
+                self._transcript.notice(formatting.SYSTEM_FOLDED)
+            case protocol.TurnStarted():
                 self._in_turn, self._expecting = True, False
                 self._show_settings(event.settings)
                 self._continuing = event.goes_on
@@ -247,44 +201,48 @@ class Presenter:
                     self._shown_system = event.system
                     self._side.clear()
                     self.answers.begin(event.turn, self._side.answer, self._transcript.blocks)
-                    self._transcript.start("model", self._model)
+                    self._transcript.start("model", self._now.model)
                 self.say(READING)
-            case Prefilling():
+            case protocol.Prefilling():
                 self.say(ANSWERING)
                 if event.done_tokens < event.total_tokens:
                     self.say(f"reading the question: {event.done_tokens:,} of {event.total_tokens:,} tokens …")
-            case PolicyChoice():
+            case protocol.PolicyChoice():
                 self._side.show_choice(event)
-            case TurnFinished():
+            case protocol.TurnFinished():
                 self._in_turn = False
                 if event.reason != "failed" and event.token_ids and not self._continuing:  # a new exchange
-                    self._exchanges.append(self._asked_at)
-                whole = joined(self._first_part, event) if self._continuing and self._first_part else event
+                    self._now.exchanges += (self._now.asked_at,)
+                whole = formatting.joined(self._first_part, event) if self._continuing and self._first_part else event
                 self._side.show_finished(whole)
                 if event.reason != "failed":  # else the continuation is not in the conversation's history
                     self._side.answer.settle()
                     self._transcript.settle()
-                self._status.memory = describe_memory(event.memory)
+                self._status.memory = formatting.describe_memory(event.memory)
                 self._transcript.sum_up(
-                    describe_finish(whole, self._side.answer.remembered, limit_meant=self._limit_meant)
+                    formatting.describe_finish(whole, self._side.answer.remembered, limit_meant=self._limit_meant)
                 )
                 self.say(READY)
-            case Failed():
+            case protocol.Failed():
                 self._show_failure(event)
-            case ConversationCleared():
+            case protocol.ConversationCleared():
                 self._show_conversation([])
-            case ConversationOpened():
+            case protocol.ConversationOpened():
                 self._show_conversation(event.exchanges)
-            case SystemPrompt():
-                self._system_said = False
-                self._transcript.notice(describe_system(event.text, as_before=event.text == self._shown_system))
-            case ExchangeRemoved() if self._exchanges:  # else the exchange is older than the recording
+            case protocol.SystemPrompt():
+                self._now.system_said = False
+                self._transcript.notice(
+                    formatting.describe_system(event.text, as_before=event.text == self._shown_system)
+                )
+            case protocol.ExchangeRemoved() if self._now.exchanges:  # else the exchange is older than the recording
                 self._shown_system = None
-                self._keep(self._exchanges.pop())
+                *before, question = self._now.exchanges
+                self._now.exchanges = tuple(before)
+                self._keep(question)
                 self._side.clear()
-            case ExchangeRestored():
+            case protocol.ExchangeRestored():
                 self._shown_system = event.exchange.system
-                self._exchanges.append(self._transcript.blocks)
+                self._now.exchanges += (self._transcript.blocks,)
                 self._side.clear()
                 self._transcript.add_whole(messages_of(event.exchange))
                 self._transcript.sum_up(RESTORED)
@@ -305,46 +263,45 @@ class Presenter:
         self._transcript.keep(blocks)
         self.answers.keep(blocks)
 
-    def _show_conversation(self, exchanges: list[Exchange]) -> None:
+    def _show_conversation(self, exchanges: list[protocol.Exchange]) -> None:
         """Replace the conversation by these exchanges, whose decoding steps are unknown."""
         self._keep(0)
-        self._system_said = False
+        self._now.system_said = False
         self._shown_system = exchanges[-1].system if exchanges else None
-        self._exchanges.clear()
+        self._now.exchanges = tuple(range(0, 2 * len(exchanges), 2))
         self._side.clear()
-        self._exchanges += range(0, 2 * len(exchanges), 2)
         self._transcript.open(message for exchange in exchanges for message in messages_of(exchange))
         if exchanges:
             self._transcript.sum_up(REOPENED)
 
-    def _show_ready(self, event: Ready) -> None:
-        self._model, self._system_said = name_of(event.model), False
+    def _show_ready(self, event: protocol.Ready) -> None:
+        self._now.model, self._now.system_said = formatting.name_of(event.model), False
         status = self._status
-        status.model, status.device, status.dtype = self._model, event.device, event.dtype
-        status.facts, status.memory = describe_model(event), describe_memory(event.memory)
-        self.decoders = announced(event.decoders)
+        status.model, status.device, status.dtype = self._now.model, event.device, event.dtype
+        status.facts, status.memory = formatting.describe_model(event), formatting.describe_memory(event.memory)
+        self._now.decoders = formatting.announced(event.decoders)
         self._side.show_context(event.context_length)
         self._show_settings(event.settings)
         if event.model != BUNDLED:
-            self._transcript.notice(introduce(event))
+            self._transcript.notice(formatting.introduce(event))
         for notice in event.notices:
             self._transcript.notice(notice)
         self.say(PREPARING if self._expecting else READY)
 
-    def _show_settings(self, settings: Settings) -> None:
-        self._settings = settings
-        self._parameters.update(settings.parameters)
-        self._side.show_settings(settings, self.decoders, self._parameters)
-        self._status.decoder = info_of(settings.decoder, self.decoders).label
+    def _show_settings(self, settings: protocol.Settings) -> None:
+        self._now.settings = settings
+        self._now.parameters = {**self.parameters, **settings.parameters}
+        self._side.show_settings(settings, self.decoders, self.parameters)
+        self._status.decoder = formatting.info_of(settings.decoder, self.decoders).label
 
-    def _show_failure(self, event: Failed) -> None:
+    def _show_failure(self, event: protocol.Failed) -> None:
         if event.fatal:
             self._transcript.put_back()
-        self._transcript.notice(describe_failure(event), "alert")
+        self._transcript.notice(formatting.describe_failure(event), "alert")
         if event.fatal:
             self._in_turn = self._expecting = False
             self.say(ENDED)
         elif event.turn is not None and not self._in_turn:  # else a TurnFinished follows
             self._expecting = False
-            if self._activity == PREPARING:  # else the engine is still loading
+            if self._now.activity == PREPARING:  # else the engine is still loading
                 self.say(READY)

@@ -6,8 +6,8 @@ from ladechat.protocol import Loading, Message
 from ladechat.screens.view import welcome
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.prompt.above_prompt import WaitingQuestions, rows
 from ladechat.widgets.prompt.prompt import Prompt
-from ladechat.widgets.prompt.waiting_questions import WaitingQuestions, rows
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask
 from tests.fake_engine import ANSWER, FakeEngine

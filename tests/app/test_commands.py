@@ -19,7 +19,7 @@ from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.known_models import GONE, known_models
 from ladechat.session.source import NewEngine
 from ladechat.widgets.cells import cell_len
-from ladechat.widgets.prompt.command_list import SlashCommandList
+from ladechat.widgets.prompt.above_prompt import SlashCommandList
 from ladechat.widgets.prompt.prompt import Prompt
 from tests.app.stage import Driver, Stage, answered, ask, burst, notices_of
 from tests.fake_engine import FakeEngine

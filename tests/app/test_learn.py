@@ -22,7 +22,7 @@ from ladechat.session.engine_session import EngineSession
 from ladechat.session.source import SILENCE_SECONDS, State
 from ladechat.shell import cli
 from ladechat.widgets.bars.status_line import StatusLine
-from ladechat.widgets.lessons.lesson_box import LessonBox
+from ladechat.widgets.lessons import LessonBox, LessonCard
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.transcript.transcript import Transcript
@@ -61,6 +61,10 @@ class Room:
         return self.screen.query_one(LessonBox)
 
     @property
+    def card(self) -> LessonCard:
+        return self.box.card
+
+    @property
     def acting(self) -> list[str]:
         """Of the keys that answer a card, those that do something now: the footer shows them."""
         return [key for key in ("enter", "1", "2", "3", "4") if self.in_footer(key)]
@@ -84,22 +88,22 @@ async def test_a_scene_by_keys_alone() -> None:
         await room.ready(pilot)
         async with brings(lambda: room.at("one_token", 1), pilot):
             await pilot.press("enter", "enter")
-        assert room.box.text.startswith("5 passes, 5 tokens.")
+        assert room.card.text.startswith("5 passes, 5 tokens.")
         assert room.engines[0].steps_done == 5 and room.engines[0].questions[0].fresh
 
         async with brings(lambda: room.acting == ["1", "2", "3"], pilot):
             await pilot.press("space")
-        async with brings(lambda: room.box.hint == "Not yet: press a number first, 1 to 3.", pilot):
+        async with brings(lambda: room.card.hint == "Not yet: press a number first, 1 to 3.", pilot):
             await pilot.press("enter")
         async with brings(lambda: room.acting == ["enter"], pilot):
             await pilot.press("1", "enter")
-        assert room.in_footer("left") == "Earlier" and "Not yet" not in room.box.hint
+        assert room.in_footer("left") == "Earlier" and "Not yet" not in room.card.hint
         page = room.screen.lesson.page
-        assert (page.choice, page.outcome) == (0, 1) and "passes" in room.box.text
+        assert (page.choice, page.outcome) == (0, 1) and "passes" in room.card.text
 
         async with brings(lambda: room.place == ("one_token", 0), pilot):
             await pilot.press("left", "backspace")
-        async with brings(lambda: room.place == ("one_token", 1) and room.box.text.startswith("5 passes"), pilot):
+        async with brings(lambda: room.place == ("one_token", 1) and room.card.text.startswith("5 passes"), pilot):
             await pilot.press("enter")
         assert room.screen.query_one("#sliders").disabled
         async with brings(
@@ -110,7 +114,7 @@ async def test_a_scene_by_keys_alone() -> None:
         slider = room.app.focused
         assert isinstance(slider, Slider) and slider.id == "slider-temperature"
         async with brings(
-            lambda: room.box.hint.startswith("Not yet: T is 0 now; move it to 1.") and not room.acting, pilot
+            lambda: room.card.hint.startswith("Not yet: T is 0 now; move it to 1.") and not room.acting, pilot
         ):
             await pilot.press("enter")
         assert len(room.engines[0].questions) == 1
@@ -123,7 +127,7 @@ async def test_a_scene_by_keys_alone() -> None:
         async with brings(lambda: not room.screen.lesson.missing, pilot):
             await pilot.press("end")
         assert room.acting == ["enter"]
-        async with brings(lambda: "The same words" in room.box.text, pilot):
+        async with brings(lambda: "The same words" in room.card.text, pilot):
             await pilot.press("enter", "enter")
         assert len(room.engines[0].questions) == 2
 
@@ -192,7 +196,7 @@ async def test_one_goes_on_where_one_was(tmp_path: Path) -> None:
     second = Room(progress=progress, file=file)
     async with second.app.run_test(size=(80, 24)) as pilot:
         await until(lambda: second.at("one_token", 2) and second.screen.lesson.page.outcome is not None, pilot)
-        assert second.screen.lesson.page.right and second.box.chosen == 1
+        assert second.screen.lesson.page.right and second.card.chosen == 1
 
 
 @pytest.mark.full
@@ -212,11 +216,11 @@ async def test_an_engine_that_ends_is_said_and_f5_goes_on_with_the_scene() -> No
         await room.ready(pilot)
         async with brings(lambda: room.at("one_token", 1), pilot):
             await pilot.press("enter", "enter")
-        async with brings(lambda: "F5 starts it again" in room.box.hint, pilot):
+        async with brings(lambda: "F5 starts it again" in room.card.hint, pilot):
             room.engines[0].die()
         async with brings(lambda: room.engines[1].steps_done == 5 and room.at("one_token", 1), pilot):
             await pilot.press("f5")
-        assert room.box.text.startswith("5 passes")
+        assert room.card.text.startswith("5 passes")
 
 
 async def test_in_the_smallest_terminal_a_card_can_be_read_to_its_end_and_says_what_to_do() -> None:
@@ -228,10 +232,10 @@ async def test_in_the_smallest_terminal_a_card_can_be_read_to_its_end_and_says_w
             strips = room.screen._compositor.render_strips()
             return " ".join(" ".join(strip.text for strip in strips).split())
 
-        last = " ".join(room.box.text.split()[-3:])
+        last = " ".join(room.card.text.split()[-3:])
         assert "Enter goes on" in shown()
         async with brings(lambda: last in shown(), pilot):
-            await pilot.press(*["down"] * len(room.box.text.split()))
+            await pilot.press(*["down"] * len(room.card.text.split()))
         async with brings(lambda: "this scene goes on" in shown(), pilot):
             room.engines[0].die()
         assert "The engine has ended. F5 starts it again" in shown()
@@ -255,9 +259,9 @@ async def test_while_the_model_loads_the_card_says_so() -> None:
     room = Room(FakeEngine(hold_loading=True))
     async with room.app.run_test(size=(80, 24)) as pilot:
         await until(lambda: room.screen.query_one(StatusLine).activity.startswith("reading the weights"), pilot)
-        async with brings(lambda: room.box.text.startswith("The model is being loaded."), pilot):
+        async with brings(lambda: room.card.text.startswith("The model is being loaded."), pilot):
             await pilot.press("enter")
-        async with brings(lambda: room.box.text.startswith("5 passes"), pilot):
+        async with brings(lambda: room.card.text.startswith("5 passes"), pilot):
             room.engines[0].finish_loading()
 
 
@@ -268,7 +272,7 @@ async def test_an_engine_that_dies_in_an_answer_leaves_nothing_stuck() -> None:
         await room.ready(pilot)
         async with brings(lambda: len(room.engines[0].questions) == 1, pilot):
             await pilot.press("enter")
-        async with brings(lambda: room.box.text == MISSED, pilot):
+        async with brings(lambda: room.card.text == MISSED, pilot):
             room.engines[0].fail_fatally()
         async with brings(lambda: room.place == ("jacobi", 0), pilot):
             await pilot.press("n")

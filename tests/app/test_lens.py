@@ -84,7 +84,7 @@ async def test_a_replay_shows_what_the_app_showed(tmp_path: Path) -> None:
         await until(lambda: told(stage) == [True], pilot)
         await answered(pilot, stage, "Hello!")
         live = stage.app.query_one(LensPanel)
-        await until(lambda: live._next_draw is None, pilot)
+        await until(lambda: not live.drawing.waits, pilot)
         shown = lines(live)
     assert "t+1 is" in shown[0] and any("│" in line for line in shown)
     recording = Recording.read(path)

@@ -149,7 +149,7 @@ async def test_a_click_on_a_token_or_a_bar_or_the_line_goes_to_its_step() -> Non
         speed = stage.app.query_one(SpeedPanel)
         async with brings(lambda: looked_at(stage) == (len(answer), len(answer)), pilot):
             await pilot.press("end")
-        await until(lambda: speed._steps == len(answer) and speed._next_draw is None, pilot)
+        await until(lambda: speed._steps == len(answer) and not speed.drawing.waits, pilot)
         row = speed._bar_lines[-1]
         async with brings(lambda: looked_at(stage) == (len(answer) - 2, len(answer)), pilot):
             await pilot.click(speed, offset=(speed.size.width - 3 + speed.styles.padding.left, row))
@@ -275,7 +275,7 @@ async def test_in_a_replay_a_click_goes_to_that_step_and_pauses(tmp_path: Path) 
         async with brings(lambda: screen.player.at_end, pilot):
             await pilot.press("end")
         speed, transcript = app.query_one(SpeedPanel), app.query_one(Transcript)
-        await until(lambda: speed._next_draw is None, pilot)
+        await until(lambda: not speed.drawing.waits, pilot)
         steps = speed._steps
         row = speed._bar_lines[-1]
         async with brings(lambda: speed._steps == steps - 1, pilot):

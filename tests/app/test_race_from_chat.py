@@ -5,8 +5,8 @@ import pytest
 from ladechat.protocol import Stop
 from ladechat.screens.race import RaceScreen
 from ladechat.session.source import SILENCE_SECONDS, State
-from ladechat.widgets.bars.transport import Transport
-from ladechat.widgets.panels.remarks import Remarks
+from ladechat.widgets.bars.seek_bar import Transport
+from ladechat.widgets.race import Remarks
 from tests.app.stage import Driver, Stage, answered, ask, opens
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.waiting import brings, until

@@ -12,9 +12,8 @@ from ladechat.screens.help.help import HelpScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import PLAIN, Clock, Track
-from ladechat.widgets.bars.transport import Transport
-from ladechat.widgets.lane import LaneHead, LaneView
-from ladechat.widgets.panels.remarks import Remarks
+from ladechat.widgets.bars.seek_bar import Transport
+from ladechat.widgets.race import LaneHead, LaneView, Remarks
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Driver, footer_names
 from tests.app.test_help import shown

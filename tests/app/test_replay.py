@@ -15,8 +15,8 @@ from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.view import welcome
 from ladechat.session.recordings.recorder import Recorder
 from ladechat.session.recordings.replay import Recording
+from ladechat.widgets.bars.seek_bar import Transport
 from ladechat.widgets.bars.status_line import StatusLine
-from ladechat.widgets.bars.transport import Transport
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.presenter import ENDED
@@ -46,7 +46,7 @@ def screen_of(app: LadechatApp) -> Cells:
 
 
 async def settled(pilot: Driver) -> None:
-    await until(lambda: all(panel._next_draw is None for panel in pilot.app.query(Panel)), pilot)
+    await until(lambda: not any(panel.drawing.waits for panel in pilot.app.query(Panel)), pilot)
 
 
 def moves(screen: ReplayScreen, pilot: Driver) -> brings:

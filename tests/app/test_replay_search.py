@@ -9,8 +9,8 @@ from ladechat.app import LadechatApp
 from ladechat.protocol import Asked, Step
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.recordings.replay import Player, Recording
+from ladechat.widgets.bars.seek_bar import Transport
 from ladechat.widgets.bars.status_line import StatusLine
-from ladechat.widgets.bars.transport import Transport
 from tests.session.streams import recorded, turn
 from tests.waiting import brings, until
 

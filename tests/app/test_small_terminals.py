@@ -14,7 +14,7 @@ from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.bars.key_footer import KeyFooter
-from ladechat.widgets.lists.field import Field
+from ladechat.widgets.inputs import Field
 from tests.app.stage import Driver, ask, opens
 from tests.app.test_commands import Room
 from tests.waiting import brings, until

@@ -12,12 +12,12 @@ from rich.style import Style
 from textual.pilot import Pilot
 
 from ladechat.app import LadechatApp
-from ladechat.export.film import Frame, ReplayFilm, Size, full_colour
+from ladechat.export.film import Frame, ReplayFilm, full_colour
 from ladechat.session.recordings.replay import Recording
 from tests.export.talks import hostile, two_turns
 from tests.session.streams import GOLDEN
 
-SIZE = Size(100, 30)
+SIZE = (100, 30)
 
 
 class ShownCell(NamedTuple):

@@ -16,7 +16,7 @@ from rich.style import Style
 from ladechat.app import LadechatApp
 from ladechat.export import cells
 from ladechat.export.cast import cast
-from ladechat.export.film import Frame, Reel, Size, full_colour, moments, shoot
+from ladechat.export.film import Frame, Reel, full_colour, moments, shoot
 from ladechat.palette import HUES
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.recordings.replay import Recording
@@ -124,7 +124,7 @@ def test_colours_do_not_depend_on_the_terminal_here(tmp_path: Path, monkeypatch:
         monkeypatch.setenv(name, value)
     before = dict(os.environ)
     recording = Recording.read(two_turns(tmp_path).path, 0.0)
-    output = cast(shoot(recording, Size(60, 16)), speed=1.0, version=2)
+    output = cast(shoot(recording, (60, 16)), speed=1.0, version=2)
     red, green, blue = (int(HUES[True][2][at : at + 2], 16) for at in (1, 3, 5))
     assert f"38;2;{red};{green};{blue}" in output
     assert dict(os.environ) == before

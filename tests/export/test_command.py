@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from ladechat.export.cells import Cell
 from ladechat.export.command import WRITERS, Wanted
-from ladechat.export.film import Frame, Reel, Size
+from ladechat.export.film import Frame, Reel
 from ladechat.formats import FORMATS
 from ladechat.protocol import Step
 from ladechat.session.recordings.replay import Recording
@@ -47,7 +47,7 @@ def test_the_ending_of_the_name_says_the_format(
     name: str, begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     frame = Frame(0.0, ((Cell("a", Style()),),))
-    monkeypatch.setattr("ladechat.export.film.shoot", lambda *_: Reel([frame], Size(1, 1), "", []))
+    monkeypatch.setattr("ladechat.export.film.shoot", lambda *_: Reel([frame], (1, 1), "", []))
     monkeypatch.setattr("ladechat.export.film.photograph", lambda *_: "<svg />")
     result = export(GOLDEN[-1], tmp_path / name)
     assert (result.exit_code, result.output) == (0, "")

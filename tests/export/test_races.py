@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 from ladechat.export import glyphs
 from ladechat.export.cells import Screen
 from ladechat.export.command import ExportRefused, run_race
-from ladechat.export.film import Size
-from ladechat.export.race import shoot_race
+from ladechat.export.film import shoot_race
 from ladechat.protocol import Message
 from ladechat.session.measuring import Measuring
 from ladechat.shell import cli, race
@@ -32,7 +31,7 @@ def text_of(screen: Screen) -> str:
 
 def test_a_film_of_a_race_goes_from_its_start_to_its_seal_pass_by_pass() -> None:
     measuring = measured()
-    reel = shoot_race(measuring, Size(100, 24))
+    reel = shoot_race(measuring, (100, 24))
     first, last = text_of(reel.frames[0].screen), text_of(reel.frames[-1].screen)
     passes = max(len(lane.steps) for lane in measuring.lanes)
     assert QUESTION in first and f"pass 0 of {passes}" in first and "identical" not in first

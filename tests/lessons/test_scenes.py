@@ -10,7 +10,7 @@ from ladechat.lessons.scene import Predict, Scene, Task
 from ladechat.lessons.scenes import SCENES
 from ladechat.screens.learn.lesson_session import lesson_session
 from ladechat.screens.learn.screen import LearnScreen
-from ladechat.widgets.lessons.lesson_box import LessonBox
+from ladechat.widgets.lessons import LessonBox
 from tests.app.stage import Driver
 from tests.waiting import brings, until
 

@@ -45,5 +45,5 @@ def style_of(widget: Widget, text: str, line: int | None = None) -> Style:
 
 async def drawn(pilot: Pilot[None], panel: Panel) -> list[str]:
     """What a panel shows once it has drawn all it was told."""
-    await until(lambda: panel._next_draw is None, pilot)
+    await until(lambda: not panel.drawing.waits, pilot)
     return lines(panel)

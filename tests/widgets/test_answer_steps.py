@@ -13,8 +13,7 @@ from ladechat.screens.view import ConversationView
 from ladechat.widgets.bars.message_line import ShownMessage
 from ladechat.widgets.panels.biography_panel import BiographyPanel
 from ladechat.widgets.panels.panel import Panel
-from ladechat.widgets.steps.answer_steps import AnswerSteps, RecentAnswers
-from ladechat.widgets.steps.arrangement import Arrangement
+from ladechat.widgets.steps.answer_steps import AnswerSteps, Arrangement, RecentAnswers
 from tests.fake_engine import POLICY_CHOICE
 from tests.widgets.sample_steps import answer, finished, plain_step, sharpening
 
@@ -130,7 +129,7 @@ async def test_at_a_step_the_panels_show_what_they_do_where_no_more_has_come() -
 
 def test_the_latest_step_that_accepted_drafts_is_known() -> None:
     found = AnswerSteps()
-    assert found.telling is None
+    assert found.last_accepting is None
     for step in (STEPS[0], *[step for step in STEPS if len(step.token_ids) > 1][:1], plain_step()):
         found.add(step, Arrangement())
-    assert found.telling == 1
+    assert found.last_accepting == 1

@@ -6,7 +6,7 @@ from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.panel import StepPanel
 from ladechat.widgets.panels.pool_panel import PoolPanel
 from ladechat.widgets.panels.window_panel import WindowPanel
-from ladechat.widgets.steps.chat_format import format_explained
+from ladechat.widgets.steps.explained import format_explained
 from tests.widgets.sample_steps import candidate, lens_view, pool_view, step, window_view
 
 END = "</s>"

@@ -41,7 +41,7 @@ WIDTHS = st.integers(2, 40)
 def flowed(pieces: list[str], width: int) -> list[Line]:
     flow = Flow(width)
     for piece in pieces:
-        flow.append(piece, PLAIN)
+        flow.extend([(piece, PLAIN)])
     return flow.lines
 
 
@@ -70,7 +70,7 @@ def test_lines_above_the_first_changed_one_are_as_they_were(pieces: list[str], w
     flow = Flow(width)
     for piece in pieces:
         before = [(line.text, line.joint) for line in flow.lines]
-        first = flow.append(piece, PLAIN)
+        first = flow.extend([(piece, PLAIN)])
         assert [(line.text, line.joint) for line in flow.lines[:first]] == before[:first]
 
 
@@ -118,8 +118,8 @@ def test_a_vowel_sign_goes_with_its_letter_into_the_next_line() -> None:
 def test_a_mark_wears_the_ink_of_its_letter_also_when_another_step_brought_it() -> None:
     one, two = Ink("step", 0, 2), Ink("step", 1, 3)
     flow = Flow(20)
-    flow.append("e", one)
-    flow.append("\u0301a", two)
+    flow.extend([("e", one)])
+    flow.extend([("\u0301a", two)])
     assert flow.lines[-1].runs == (("e\u0301", one), ("a", two))
 
 
@@ -131,10 +131,10 @@ def test_the_indent_of_code_is_kept() -> None:
 def test_each_character_keeps_the_ink_of_its_piece_across_lines() -> None:
     one, two = Ink("step", 0, 2), Ink("step", 1, 3)
     flow = Flow(6)
-    flow.append("ab cd", one)
-    flow.append(" efgh", two)
+    flow.extend([("ab cd", one)])
+    flow.extend([(" efgh", two)])
     assert [line.runs for line in flow.lines] == [(("ab cd", one),), (("efgh", two),)]
-    flow.append("ij", one)
+    flow.extend([("ij", one)])
     assert flow.lines[-1].runs == (("efgh", two), ("ij", one))
 
 

@@ -4,7 +4,7 @@ import pytest
 from textual.geometry import Offset
 from textual.selection import Selection
 
-from ladechat.widgets.prompt.prompt_size import size_of
+from ladechat.widgets.prompt.above_prompt import size_of
 from ladechat.widgets.transcript.block import INDENT
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.waiting import brings, until

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.protocol import Candidate
-from ladechat.widgets.steps.guess_tree import branches, in_lines, verdict_of
+from ladechat.widgets.steps.draft_tree import branches, in_lines, verdict_of
 from tests.widgets.sample_steps import candidate, draft_tree
 
 TOKENS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4)

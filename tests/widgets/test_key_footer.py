@@ -81,3 +81,15 @@ async def test_a_click_presses_the_key_that_it_meets_and_pointing_at_one_says_mo
         assert app.noted == ["a", "d"]
         async with brings(lambda: app.query_one(KeyFooter).tooltip == "Fewer.", pilot):
             await pilot.hover(KeyFooter, offset=(app.line.index("c d"), 0))
+
+
+async def test_where_the_palette_has_no_room_a_click_in_its_place_does_not_open_it() -> None:
+    app = Keys()
+    async with app.run_test() as pilot:
+        await until(lambda: "palette" in app.line, pilot)
+        place = app.line.index("palette")
+        app.screen.add_class("-tiny")
+        async with brings(lambda: app.noted == ["a"], pilot):
+            await pilot.click(KeyFooter, offset=(place, 0))
+            await pilot.click(KeyFooter, offset=(0, 0))
+        assert "palette" not in app.line and len(app.screen_stack) == 1

@@ -6,7 +6,6 @@ import pytest
 
 from ladechat.widgets.flow import UNKNOWN, Ink
 from ladechat.widgets.transcript.block import Kind
-from ladechat.widgets.transcript.find import first_in
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.waiting import brings, until
 from tests.widgets.hosting import Host, lines
@@ -110,9 +109,8 @@ async def test_what_is_selected_stays_selected_and_the_other_parts_come_after_it
     async with (host := Host(transcript, 40, 10)).run_test() as pilot:
         async with brings(lambda: transcript.max_scroll_y > 5, pilot):
             transcript.open(conversation())
-        place = first_in(
-            transcript._blocks[2 * TURNS - 3], transcript._blocks.start(2 * TURNS - 3), f"Answer {TURNS - 2}"
-        )
+        last_but_one = 2 * TURNS - 3
+        place = transcript._blocks[last_but_one].find(f"Answer {TURNS - 2}", transcript._blocks.start(last_but_one))
         assert place is not None
         height = transcript.virtual_size.height
         host.screen.selections = {transcript: place}

@@ -8,9 +8,8 @@ from pygments.lexers import get_lexer_by_name
 from ladechat.palette import Palette
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.flow import safe
-from ladechat.widgets.transcript.listing import LANGUAGES, listing
-from ladechat.widgets.transcript.markdown import Formatted
-from ladechat.widgets.transcript.markdown_blocks import listings_of
+from ladechat.widgets.transcript.markdown import Formatted, listings_of
+from ladechat.widgets.transcript.parts import LANGUAGES, listing
 
 TEXT = """# How a pool works
 
@@ -342,7 +341,7 @@ def test_hostile_text_is_shown_in_bounded_time(name: str) -> None:
 
 
 def test_what_is_beyond_the_bound_is_shown_as_it_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ladechat.widgets.transcript.markdown.MOST_CHARACTERS", 8)
+    monkeypatch.setattr("ladechat.widgets.transcript.markdown.MOST_FORMATTED", 8)
     assert shown("**one**\n**two**") == "one\n**two**"
 
 

@@ -4,8 +4,7 @@ import pytest
 from rich.cells import cell_len as rich_cell_len
 from rich.cells import chop_cells, get_character_cell_size, set_cell_size, split_text
 
-from ladechat.widgets.cells import cell_len, cell_size, drawn, printable
-from ladechat.widgets.measuring import measure_alike
+from ladechat.widgets.cells import cell_len, cell_size, drawn, measure_alike, printable
 from ladechat.widgets.prompt.prompt import Prompt
 from tests.app.stage import Stage
 from tests.waiting import brings, until

@@ -11,7 +11,7 @@ from ladechat.decoder.step import Limits
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.engine.step_events import step_event
 from ladechat.protocol import Step
-from ladechat.widgets.steps.pass_slots import mask_of, slots_of
+from ladechat.widgets.steps.draft_tree import mask_of, slots_of
 from tests.decoder.table_runner import TableRunner, random_table
 from tests.made_up_costs import free, shared
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ladechat.protocol import Decision, ExpectedTokens, PassCost, PolicyChoice
-from ladechat.widgets.panels.policy_panel import COST, TAKEN, TOKENS, PassChoice, PolicyPanel
+from ladechat.widgets.panels.policy_panel import COST, TAKEN, TOKENS, PolicyPanel, Shown
 from tests.fake_engine import POLICY_CHOICE
 from tests.widgets.hosting import Host, lines
 from tests.widgets.sample_steps import step, timing
@@ -109,7 +109,7 @@ async def test_both_curves_go_through_what_was_decided_for_the_pass(slots: int) 
 def test_no_wording_of_any_length_speaks_of_drafts_where_there_are_none(
     slots: int, decision: Decision, _words: str
 ) -> None:
-    for wording in PassChoice(slots, decision).wordings:
+    for wording in Shown(slots, decision.tokens, decision.cost, decision).wordings:
         assert wording.startswith("No draft") == (slots == 1)
 
 

@@ -7,7 +7,7 @@ from ladechat.palette import Palette
 from ladechat.protocol import DraftTree
 from ladechat.widgets.cells import SPACE
 from ladechat.widgets.panels.pool_panel import PoolPanel
-from ladechat.widgets.steps.draft_sources import SOURCES
+from ladechat.widgets.steps.explained import SOURCES
 from tests.widgets.hosting import Host, drawn, lines, style_of
 from tests.widgets.sample_steps import answer, candidate, plain_step, pool_view, step
 

@@ -3,7 +3,7 @@
 import pytest
 from textual import events
 
-from ladechat.widgets.prompt.prompt_size import PromptSize, size_of
+from ladechat.widgets.prompt.above_prompt import PromptSize, size_of
 from tests.app.stage import Stage
 from tests.waiting import brings, until
 

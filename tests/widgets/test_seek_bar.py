@@ -4,8 +4,7 @@ from textual import events
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from ladechat.widgets.bars.seek_bar import SeekBar
-from ladechat.widgets.bars.transport import Transport
+from ladechat.widgets.bars.seek_bar import SeekBar, Transport
 from tests.waiting import brings
 
 

@@ -7,7 +7,7 @@ from ladechat import catalog
 from ladechat.protocol import Settings, Step
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.panels.window_panel import WindowPanel
-from ladechat.widgets.steps.arrangement import Arrangement
+from ladechat.widgets.steps.answer_steps import Arrangement
 from tests.waiting import until
 from tests.widgets.hosting import Host
 from tests.widgets.sample_steps import answer, plain_step, sharpening

@@ -44,7 +44,7 @@ async def test_tokens_per_second_are_those_of_the_last_two_seconds() -> None:
     for _ in range(10):
         panel.show_step(look_ahead(4, 100))
     assert panel.tokens_per_second == pytest.approx((10 * 4 + 10 * 1) / 2.0)
-    assert panel.tokens_per_step == pytest.approx((50 + 40) / 60), "that one is of the whole answer"
+    assert panel.measured and panel.measured[1] == pytest.approx((50 + 40) / 60), "that one is of the whole answer"
 
 
 async def test_at_the_end_they_are_those_of_the_whole_answer() -> None:
@@ -59,7 +59,7 @@ async def test_no_estimate_is_above_the_tokens_a_pass_for_no_pass_is_cheaper_tha
     steps = [look_ahead(2, 5, plain_ms=8)]
     panel = shown(*steps)
     async with Host(panel, 60, 10).run_test():
-        assert panel.estimated_speedup == 2.0 and panel.step_price == 1.0
+        assert panel.measured == (2.0, 2.0) and panel.price == 1.0
         panel.show_finished(finished(steps, estimated_speedup=3.2))
         assert panel.verdict()[-1] == "≈2.0× plain decoding"
 
@@ -81,10 +81,10 @@ async def test_a_single_slow_step_is_a_reading_too() -> None:
 
 async def test_the_estimate_leaves_out_steps_without_a_measured_plain_pass() -> None:
     panel = shown(look_ahead(5, 10, plain_ms=None), look_ahead(2, 10, plain_ms=8))
-    assert panel.estimated_speedup == pytest.approx(1.6)
+    assert panel.measured and panel.measured[0] == pytest.approx(1.6)
     never = shown(look_ahead(5, 10, plain_ms=None))
     async with Host(never, 50, 8).run_test():
-        assert never.estimated_speedup is None
+        assert never.measured is None
         assert "×" not in lines(never)[0]
         assert lines(never)[-1] == "pass of 15 slots · 10.0 ms"
 
@@ -182,7 +182,7 @@ async def test_clearing_begins_anew() -> None:
         panel.clear()
         assert (await drawn(pilot, panel))[1] == "Measured from the first pass on."
         panel.show_step(look_ahead(1, 10))
-        assert panel.tokens_per_step == 1
+        assert panel.measured and panel.measured[1] == 1
 
 
 async def test_plain_decoding_is_called_so_and_has_no_estimate() -> None:

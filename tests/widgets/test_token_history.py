@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ladechat.protocol import Step
 from ladechat.widgets.panels.biography_panel import BiographyPanel
-from ladechat.widgets.steps.token_history import MODEL, Read, WindowGuess, last_drafted, sentences, token_history
+from ladechat.widgets.steps.token_history import MODEL, WindowGuess, last_drafted, sentences, token_history
 from tests.widgets.hosting import Host, drawn, lines
 from tests.widgets.sample_steps import answer, candidate, lens_view, pool_view, sharpening, step, token_id, window_view
 
@@ -72,7 +72,7 @@ def test_of_a_token_of_hidden_transfer_it_says_from_which_layer_on_it_was_read()
     pool = pool_view("c", [candidate(["d", "e"], "hidden_transfer", 2)])
     last = msgspec.structs.replace(step(["d", "e", "f"], pool=pool, lens=lens), origins=origins)
     reads = [history.read for place in range(3) if (history := token_history([last], place)) is not None]
-    assert reads == [Read(6, 7), Read(5, 7), None]
+    assert reads == [(6, 7), (5, 7), None]
     unseen = token_history([msgspec.structs.replace(last, lens=None)], 0)
     assert unseen is not None and not any("layer" in text for text in sentences(unseen)), "nobody looked"
 
@@ -135,7 +135,9 @@ async def test_the_panel_follows_the_answer_until_a_token_is_chosen() -> None:
         assert (await drawn(pilot, panel))[0].endswith("‹d›")
         assert lines(panel)[1].startswith("Accepted in pass 4 as token 1 of 3")
         assert "‹d›: Accepted in pass 4" in panel.explain()
-        panel.follow()
+        panel.clear()
+        for each in STEPS:
+            panel.show_step(each)
         assert (await drawn(pilot, panel))[0].endswith("‹e›")
         panel.clear()
         assert "‹" not in " ".join(await drawn(pilot, panel))

@@ -15,8 +15,7 @@ from textual.strip import Strip
 
 from ladechat.protocol import Step
 from ladechat.widgets.flow import PLAIN
-from ladechat.widgets.transcript.block import LINES_BEFORE_FOLDING, Kind
-from ladechat.widgets.transcript.find import last_said
+from ladechat.widgets.transcript.block import LINES_BEFORE_FOLDING, Blocks, Kind
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.widgets.sample_steps import step
 
@@ -185,8 +184,14 @@ class Stage:
 
     def _find(self, said: Said, *transcripts: Transcript) -> None:
         """Select the last place of what was searched for, in each of these."""
-        found = {one: last_said(list(one._blocks), one._blocks.height, said.found) for one in transcripts if said.found}
+        found = {one: _last_place(one._blocks, said.found) for one in transcripts if said.found}
         self._pilot.app.screen.selections = {one: place for one, place in found.items() if place is not None}
+
+
+def _last_place(blocks: Blocks, text: str) -> Selection | None:
+    said = [number for number, block in enumerate(blocks) if block.kind != "notice"]
+    places = (blocks[number].find(text, blocks.start(number), str.rfind) for number in reversed(said))
+    return next(filter(None, places), None)
 
 
 def _tell(transcript: Transcript, said: Said) -> int:

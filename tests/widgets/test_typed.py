@@ -5,10 +5,8 @@ from textual.events import Paste
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from ladechat.widgets.bars.search_line import SearchLine
-from ladechat.widgets.lists.field import Field
+from ladechat.widgets.inputs import Field, SearchLine, TypedText
 from ladechat.widgets.prompt.prompt import Prompt
-from ladechat.widgets.typed import TypedText
 from tests.widgets.hosting import Host, lines
 
 

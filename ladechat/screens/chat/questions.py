@@ -7,7 +7,7 @@ from ladechat.screens.chat.context import STOP_FIRST, Available, ChatContext
 from ladechat.session.conversations.conversation import NOTHING_ANSWERED, CannotContinue
 from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.source import State
-from ladechat.widgets.prompt.waiting_questions import WaitingQuestions
+from ladechat.widgets.prompt.above_prompt import WaitingQuestions
 
 EDITING = "Editing the last question; Esc keeps it and its answer."
 ENDS_EDITING = (Asked, ConversationCleared, ConversationOpened, ExchangeRemoved, TurnStarted)

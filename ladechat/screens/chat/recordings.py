@@ -21,7 +21,7 @@ from ladechat.session.recordings.reading import UnreadableRecording
 from ladechat.session.recordings.recorder import default_path, latest_recording, recordings_folder
 from ladechat.session.recordings.replay import IDLE_SECONDS, Recording
 from ladechat.terminal import in_page
-from ladechat.widgets.transcript.markdown_blocks import listings_of
+from ladechat.widgets.transcript.markdown import listings_of
 
 SECONDS_FOR_A_PATH = 15.0
 IN_PAGE = "In a browser /export takes nothing behind it: it writes a page into the server's folder."

@@ -41,9 +41,8 @@ from ladechat.widgets.formatting import describe_waiting
 from ladechat.widgets.later import Frames, call_later
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING
+from ladechat.widgets.prompt.above_prompt import PromptSize, WaitingQuestions
 from ladechat.widgets.prompt.prompt import Prompt
-from ladechat.widgets.prompt.prompt_size import PromptSize
-from ladechat.widgets.prompt.waiting_questions import WaitingQuestions
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.too_small import TooSmall

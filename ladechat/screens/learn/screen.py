@@ -30,8 +30,7 @@ from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import ANSWERING, StatusLine
 from ladechat.widgets.later import Frames
-from ladechat.widgets.lessons.lesson_box import LessonBox
-from ladechat.widgets.lessons.lesson_panels import LessonPanels
+from ladechat.widgets.lessons import LessonBox, LessonCard, LessonPanels
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING, Presenter
 from ladechat.widgets.sliders.slider import Slider
@@ -226,15 +225,9 @@ class LearnScreen(OverChat):
         if seen != self._seen:
             self._reminded = False
         urgent = reminder(lesson) if self._reminded else ""
-        self._box.show(
-            (scene.title, place),
-            text,
-            urgent or hint(lesson, self._progress, self._session.state is State.ENDED),
-            choices,
-            page.choice,
-            page.outcome,
-            urgent=bool(urgent),
-        )
+        what_to_do = urgent or hint(lesson, self._progress, self._session.state is State.ENDED)
+        heading = (scene.title, place)
+        self._box.show(LessonCard(heading, text, what_to_do, choices, page.choice, page.outcome, bool(urgent)))
         if seen != self._seen:
             self._seen = seen
             self._place_focus()

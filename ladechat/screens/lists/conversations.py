@@ -17,8 +17,8 @@ from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.cells import printable
 from ladechat.widgets.formatting import counted, name_of
-from ladechat.widgets.lists.field import Field
-from ladechat.widgets.lists.long_list import LongList
+from ladechat.widgets.inputs import Field
+from ladechat.widgets.lists import LongList
 from ladechat.widgets.too_small import TooSmall
 
 NONE_YET = "No conversations yet. Ask something: what is answered is kept here."

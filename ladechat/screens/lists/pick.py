@@ -13,8 +13,8 @@ from ladechat.screens.styled_once import StyledOnce
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.cells import printable
-from ladechat.widgets.lists.field import Field
-from ladechat.widgets.lists.marked_list import MarkedList
+from ladechat.widgets.inputs import Field
+from ladechat.widgets.lists import MarkedList
 from ladechat.widgets.too_small import TooSmall
 
 LOW_ROWS = 24

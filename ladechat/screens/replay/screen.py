@@ -28,10 +28,9 @@ from ladechat.screens.replay.reading_on import read_on
 from ladechat.screens.view import ConversationView, commands, welcome
 from ladechat.session.recordings.replay import NotRead, Player, Recording
 from ladechat.widgets.bars.key_footer import KeyFooter
-from ladechat.widgets.bars.search_line import SearchLine
-from ladechat.widgets.bars.seek_bar import SeekBar
-from ladechat.widgets.bars.transport import Transport
+from ladechat.widgets.bars.seek_bar import SeekBar, Transport
 from ladechat.widgets.cells import shorten
+from ladechat.widgets.inputs import SearchLine
 from ladechat.widgets.later import Frames
 from ladechat.widgets.presenter import Bookmark
 from ladechat.widgets.steps.answer_steps import NEVER_KNOWN, StepPointedAt

@@ -9,11 +9,9 @@ from rich.style import Style
 from textual import events
 from textual.binding import Binding
 from textual.screen import Screen
-from textual.strip import Strip
-from textual.widget import Widget
 
 from ladechat.widgets.cells import cell_len
-from ladechat.widgets.strips import strip_of
+from ladechat.widgets.strips import OneLine
 
 
 class FooterKey(NamedTuple):
@@ -41,7 +39,7 @@ class _FooterPiece(NamedTuple):
     key: FooterKey | None = None
 
 
-class KeyFooter(Widget):
+class KeyFooter(OneLine):
     """Shows the active key bindings; a click presses a key. At the right is the key of the palette.
 
     It is one widget that draws a line. Textual's own footer has a widget for each key: a dozen would be removed and
@@ -49,7 +47,7 @@ class KeyFooter(Widget):
     """
 
     DEFAULT_CSS = """
-    KeyFooter { dock: bottom; height: 1; color: $footer-foreground; background: $footer-background; }
+    KeyFooter { dock: bottom; color: $footer-foreground; background: $footer-background; }
     KeyFooter > .key-footer--key {
         color: $footer-key-foreground; background: $footer-key-background; text-style: bold;
     }
@@ -60,10 +58,7 @@ class KeyFooter(Widget):
     KeyFooter > .key-footer--pointed { color: $footer-background; background: $footer-key-foreground; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "key-footer--key",
-        "key-footer--description",
-        "key-footer--border",
-        "key-footer--pointed",
+        f"key-footer--{part}" for part in ("key", "description", "border", "pointed")
     }
     ALLOW_SELECT = False
 
@@ -72,6 +67,7 @@ class KeyFooter(Widget):
         self.keys: list[FooterKey] = []
         self.palette: FooterKey | None = None
         self._pointed: FooterKey | None = None
+        self._drawn: list[_FooterPiece] = []
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
@@ -103,16 +99,13 @@ class KeyFooter(Widget):
         shown = self.app.get_key_display(binding)
         return FooterKey(binding.key, shown, binding.description, enabled, tooltip or binding.description, group)
 
-    # --- drawing ------------------------------------------------------------------------------------------------------
-
-    def render_line(self, y: int) -> Strip:
-        width = self.content_size.width
-        base = self.rich_style
-        blank = Style(bgcolor=base.bgcolor)
-        right = [] if self.palette is None or self.screen.has_class("-tiny") else list(self._palette(self.palette))
+    def segments(self, width: int) -> list[Segment]:
+        blank = Style(bgcolor=self.rich_style.bgcolor)
+        right = [] if self.palette is None or self.screen.has_class("-tiny") else self._palette(self.palette)
         room = max(width - _cells(right), 0)
-        line = strip_of((self._segment(piece, blank) for piece in self._left(room)), room, blank)
-        return Strip([*line, *(self._segment(piece, blank) for piece in right)], width)
+        left = list(self._left(room))
+        self._drawn = [*left, _FooterPiece(" " * (room - _cells(left))), *right]
+        return [self._segment(piece, blank) for piece in self._drawn if piece.text]
 
     def _left(self, room: int) -> Iterator[_FooterPiece]:
         """Yield the pieces of all keys but the palette's: as many keys, or groups of keys, as fit into `room` cells."""
@@ -133,8 +126,8 @@ class KeyFooter(Widget):
                 for key in several:
                     yield [*_alone(key), self._gap]
 
-    def _palette(self, key: FooterKey) -> Iterable[_FooterPiece]:
-        return (_FooterPiece("▏", "border"), *_alone(key), self._gap)
+    def _palette(self, key: FooterKey) -> list[_FooterPiece]:
+        return [_FooterPiece("▏", "border"), *_alone(key), self._gap]
 
     @property
     def _gap(self) -> _FooterPiece:
@@ -149,16 +142,9 @@ class KeyFooter(Widget):
             style += self.get_component_rich_style("key-footer--pointed")
         return Segment(piece.text, style)
 
-    # --- the mouse ----------------------------------------------------------------------------------------------------
-
     def _key_at(self, x: int) -> FooterKey | None:
         """Return the key at column `x` of the content."""
-        right = [] if self.palette is None else list(self._palette(self.palette))
-        start = self.content_size.width - _cells(right)
-        pieces: Iterable[_FooterPiece] = self._left(max(start, 0))
-        if x >= start:
-            pieces, x = right, x - start
-        for piece in pieces:
+        for piece in self._drawn:
             x -= cell_len(piece.text)
             if x < 0:
                 return piece.key

@@ -1,20 +1,19 @@
-"""A progress line; clicking on it, or dragging along it, chooses a place to go to."""
+"""Progress lines; clicking on one, or dragging along it, chooses a place to go to."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
-from textual import events
 from textual.message import Message
 from textual.reactive import reactive
-from textual.strip import Strip
-from textual.widget import Widget
 
-from ladechat.widgets.strips import strip_of
+from ladechat.widgets.cells import cell_len, shorten
+from ladechat.widgets.strips import Track
 
 DONE, HERE, TO_COME, UNKNOWN = "━", "●", "─", "╌"
 
 
-class SeekBar(Widget):
+class SeekBar(Track):
     """``━━━━━━●────────``, as wide as the widget. A subclass may draw other things beside its bar.
 
     Attributes:
@@ -23,7 +22,6 @@ class SeekBar(Widget):
     """
 
     DEFAULT_CSS = """
-    SeekBar { height: 1; width: 1fr; }
     SeekBar > .seek-bar--done { color: $text-primary; }
     SeekBar > .seek-bar--to-come { color: $text-muted; }
     """
@@ -33,18 +31,12 @@ class SeekBar(Widget):
     fraction = reactive(0.0)
     known = reactive(1.0)
 
+    @dataclass
     class Sought(Message):
-        """The user has pointed at a place of the bar. If several are queued, only the last is handled.
+        """The user has pointed at a fraction (0 to 1) of a bar. If several are queued, only the last is handled."""
 
-        Args:
-            bar: the bar.
-            fraction: 0 to 1.
-        """
-
-        def __init__(self, bar: "SeekBar", fraction: float) -> None:
-            super().__init__()
-            self.bar = bar
-            self.fraction = fraction
+        bar: "SeekBar"
+        fraction: float
 
         @property
         def control(self) -> "SeekBar":
@@ -57,48 +49,22 @@ class SeekBar(Widget):
         super().__init__(id=id)
         self._columns = range(0)
         """The columns of the bar when last drawn."""
-        self._dragging = False
         self._pointed_at = -1
 
-    # --- mouse --------------------------------------------------------------------------------------------------------
+    @property
+    def columns(self) -> range:
+        return self._columns
 
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        offset = event.get_content_offset_capture(self)
-        if event.button == 1 and offset.x in self._columns and not offset.y:
-            self._dragging, self._pointed_at = True, -1
-            self.capture_mouse()
-            self._seek(offset.x)
-            event.stop()
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        if self._dragging:
-            event.stop()
-            if event.button:
-                self._seek(event.get_content_offset_capture(self).x)
-            else:  # the button was released outside the terminal
-                self._let_go()
-
-    def on_mouse_up(self, event: events.MouseUp) -> None:
-        if self._dragging:
-            event.stop()
-            self._let_go()
-
-    def on_mouse_release(self) -> None:
-        """Stop dragging after the mouse was captured by another widget, or released by this one."""
-        self._let_go()
-
-    def _seek(self, x: int) -> None:
+    def point_at(self, x: int) -> None:
+        """Post `Sought`, once for each column."""
         if x != self._pointed_at:
             self._pointed_at = x
             share = (x - self._columns.start) / max(len(self._columns) - 1, 1)
             self.post_message(self.Sought(self, min(max(share, 0.0), 1.0)))
 
-    def _let_go(self) -> None:
-        if self._dragging:
-            self._dragging = False
-            self.release_mouse()
-
-    # --- drawing ------------------------------------------------------------------------------------------------------
+    def let_go(self) -> None:
+        super().let_go()
+        self._pointed_at = -1
 
     def draw_bar(self, columns: range) -> list[Segment]:
         """Return the bar, drawn in these columns of the first line, which then respond to the mouse."""
@@ -115,8 +81,37 @@ class SeekBar(Widget):
             ),
         ]
 
-    def render_line(self, y: int) -> Strip:
-        width = self.content_size.width
-        if y:
-            return Strip.blank(width, self.rich_style)
-        return strip_of(self.draw_bar(range(width)), width, self.rich_style)
+    def segments(self, width: int) -> list[Segment]:
+        return self.draw_bar(range(width))
+
+
+MIN_LINE_CELLS = 10
+"""Minimum cells of the progress line; with less room it is left out, and the words use the space."""
+
+
+class Transport(SeekBar, can_focus=True):
+    """``▶ 1× · question 2 of 5 · pass 34 of 120 · 0:31 of 4:12  ━━━━━━●────────``"""
+
+    DEFAULT_CSS = """
+    Transport > .transport--state { text-style: bold; }
+    Transport > .transport--facts { color: $text-muted; }
+    """
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"transport--state", "transport--facts"}
+
+    state = reactive("")
+    facts: reactive[tuple[str, ...]] = reactive(())
+    """Parts of the description, most important last: if there is no room, the first is left out first."""
+
+    def segments(self, width: int) -> list[Segment]:
+        state = shorten(self.state, width)
+        facts = list(self.facts)
+        while facts and cell_len(state) + sum(cell_len(fact) + 3 for fact in facts) > width:
+            facts.pop(0)
+        text = "".join(f" · {fact}" for fact in facts)
+        start = cell_len(state) + cell_len(text) + 2
+        return [
+            Segment(state, self.get_component_rich_style("transport--state")),
+            Segment(text, self.get_component_rich_style("transport--facts")),
+            Segment("  ", self.rich_style),
+            *self.draw_bar(range(start, width if width - start >= MIN_LINE_CELLS else start)),
+        ]

@@ -4,11 +4,9 @@ from typing import ClassVar
 
 from rich.segment import Segment
 from textual.reactive import reactive
-from textual.strip import Strip
-from textual.widget import Widget
 
 from ladechat.widgets.cells import cell_len, printable, shorten
-from ladechat.widgets.strips import strip_of
+from ladechat.widgets.strips import OneLine
 
 SEPARATOR = " · "
 ANSWERING = "answering …"
@@ -18,7 +16,7 @@ MIN_MODEL_CELLS = 12
 """A model's name is shortened, rather than left out, while it has at least this much room."""
 
 
-class StatusLine(Widget):
+class StatusLine(OneLine):
     """``model · device · dtype · decoder · facts · memory``; at the right ``activity · rate · waiting · looking for``.
 
     What does not fit is left out, least important first: memory, facts, the owner in the model's name, dtype, device,
@@ -33,7 +31,6 @@ class StatusLine(Widget):
     """
 
     DEFAULT_CSS = """
-    StatusLine { height: 1; width: 1fr; }
     StatusLine > .status-line--model { text-style: bold; }
     StatusLine > .status-line--rest { color: $text-muted; }
     """
@@ -52,32 +49,22 @@ class StatusLine(Widget):
     waiting = reactive("")
     looking_for = reactive("")
 
-    def render_line(self, y: int) -> Strip:
-        width = self.content_size.width
-        if y:
-            return Strip.blank(width, self.rich_style)
+    def segments(self, width: int) -> list[Segment]:
         activity = shorten(self._right(), width)
         model, rest = self._left(width - cell_len(activity) - 2)
         gap = width - cell_len(model) - cell_len(rest) - cell_len(activity)
-        return strip_of(
-            [
-                Segment(model, self.get_component_rich_style("status-line--model")),
-                Segment(rest, self.get_component_rich_style("status-line--rest")),
-                Segment(" " * gap, self.rich_style),
-                Segment(activity, self.get_component_rich_style("status-line--activity")),
-            ],
-            width,
-            self.rich_style,
-        )
+        return [
+            Segment(model, self.get_component_rich_style("status-line--model")),
+            Segment(rest, self.get_component_rich_style("status-line--rest")),
+            Segment(" " * gap, self.rich_style),
+            Segment(activity, self.get_component_rich_style("status-line--activity")),
+        ]
 
     def _right(self) -> str:
         """Return the activity, its pace, and what follows it."""
-        if self.mode:
-            doing = SEPARATOR.join(filter(None, (self.mode, "paused" * self.paused)))
-        elif self.paused and self.activity == ANSWERING:
+        doing = SEPARATOR.join(filter(None, (self.mode or self.activity, "paused" * self.paused)))
+        if self.paused and self.activity == ANSWERING and not self.mode:
             doing = PAUSED
-        else:
-            doing = SEPARATOR.join(filter(None, (self.activity, "paused" * self.paused)))
         search = f"looking for {printable(self.looking_for)} …" if self.looking_for else ""
         return SEPARATOR.join(filter(None, (doing, self.rate, self.waiting, search)))
 

@@ -5,22 +5,21 @@ from collections.abc import Sequence
 
 from ladechat import protocol
 from ladechat.widgets.cells import visible
-from ladechat.widgets.panels.panel import Panel, Row
+from ladechat.widgets.panels.panel import AnswerPanel, Row
 from ladechat.widgets.steps.token_history import TokenHistory, last_drafted, sentences, token_history
 
 MOST_STEPS = 512
 """Number of remembered steps of the answer; a token's history spans only a few passes."""
 
 
-class BiographyPanel(Panel):
+class BiographyPanel(AnswerPanel):
     """Shows the history of the selected token, or of the latest one that was accepted from a draft."""
 
     NAME = "biography of a token"
     SHOWS = "Where the latest accepted draft came from, and how often it was guessed before."
     COMES = "F10 shows it alone; where there is room, it stands below the drafts."
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def forget(self) -> None:
         self._steps: deque[protocol.Step] = deque(maxlen=MOST_STEPS)
         self._chosen: TokenHistory | None = None
 
@@ -29,24 +28,15 @@ class BiographyPanel(Panel):
         self.redraw()
 
     def show_token(self, steps: Sequence[protocol.Step], place: int) -> None:
-        """Show token number `place` of the answer with these steps, until `follow` or `clear`."""
+        """Show token number `place` of the answer with these steps, until `clear`."""
         self._chosen = token_history(steps, place)
         self.redraw()
-
-    def follow(self) -> None:
-        """Show the latest drafted token again."""
-        self._chosen = None
-        self.redraw()
-
-    def clear(self) -> None:
-        self._steps.clear()
-        self.follow()
 
     def rows(self, width: int, height: int) -> list[Row]:
         titles = ("biography of a token", "biography")
         history = self._history()
         if history is None:
-            return [self.header(width, titles, [""]), *self.sentence(self.explain(), width)]
+            return self.only(width, titles, self.explain())
         row = self.header(width, titles, [f"‹{visible(history.piece)}›", ""])
         style = self.palette.step(history.step, history.emitted) if history.drafted else self.title_style
         if len(row) == 3:

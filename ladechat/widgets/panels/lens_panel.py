@@ -10,7 +10,8 @@ from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import fit, shorten, visible
 from ladechat.widgets.panels.panel import Row, StepPanel
-from ladechat.widgets.steps.chat_format import format_explained
+from ladechat.widgets.steps.explained import format_explained
+from ladechat.widgets.steps.token_history import settled_at
 
 LABEL = "layer"
 MIN_COLUMN_CELLS, MAX_COLUMN_CELLS = 5, 14
@@ -50,7 +51,7 @@ class LensPanel(StepPanel):
             return self._why_none(self._step)
         top = view.row_ids[-1]
         right = sum(_verdict(self._step, column, token) == "accepted" for column, token in enumerate(top))
-        settled = ", ".join(str(_settled_at(view, column)) for column in range(len(top)))
+        settled = ", ".join(str(settled_at(view, *place)) for place in enumerate(top))
         text = (
             f"t+1 is the token that the pass before wrote, ‹{visible(view.after)}›. That pass also guessed at t+2 to "
             f"t+{len(top) + 1}, the {len(top)} tokens behind it: a column each. Half-way up the model, at layer "
@@ -66,7 +67,7 @@ class LensPanel(StepPanel):
         step = self._step
         view = None if step is None else step.lens
         if step is None or view is None:
-            return [self.header(width, titles, [""]), *self.sentence(self._why_none(step), width)]
+            return self.only(width, titles, self._why_none(step))
         legend = height >= len(view.rows) + 3
         shown = spread(len(view.rows), max(height - 2 - legend, 0))
         columns, cells = _columns(len(view.rows[-1]), width - len(LABEL))
@@ -128,16 +129,6 @@ def _columns(positions: int, room: int) -> tuple[int, int]:
     """Return how many of `positions` columns fit into `room` cells, and the cells that each has for its token."""
     columns = max(1, min(positions, room // (MIN_COLUMN_CELLS + 2)))
     return columns, max(1, min(MAX_COLUMN_CELLS, room // columns - 2))
-
-
-def _settled_at(view: protocol.LensView, column: int) -> int:
-    """Return the lowest layer from which on all layers have the last layer's guess at a position."""
-    lowest = len(view.layers) - 1
-    for place in range(lowest, -1, -1):
-        if view.row_ids[place][column : column + 1] != view.row_ids[-1][column : column + 1]:
-            break
-        lowest = place
-    return view.layers[lowest]
 
 
 def _verdict(step: protocol.Step, column: int, token: int) -> protocol.Verdict:

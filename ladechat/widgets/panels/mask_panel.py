@@ -7,7 +7,7 @@ from ladechat import protocol
 from ladechat.widgets.cells import cell_len, shorten, visible
 from ladechat.widgets.formatting import counted
 from ladechat.widgets.panels.panel import Row, StepPanel, longest
-from ladechat.widgets.steps.pass_slots import LAST, Slot, branches_of, mask_of, slots_of
+from ladechat.widgets.steps.draft_tree import LAST, Slot, branches_of, mask_of, slots_of
 
 UPPER_HALF = "▀"
 UNSEEN_FADED = 0.9
@@ -30,23 +30,19 @@ class MaskPanel(StepPanel):
     SHOWS = "Which slots of the pass see which: each its own branch alone."
     COMES = "F10 shows it alone; where there is room, it stands beside the drafts."
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def forget(self) -> None:
+        super().forget()
         self._most = 1
 
     def show_step(self, step: protocol.Step) -> None:
         super().show_step(step)
         self._most = max(self._most, step.timing.slots)
 
-    def clear(self) -> None:
-        super().clear()
-        self._most = 1
-
     def rows(self, width: int, height: int) -> list[Row]:
         titles = self.titles("attention mask of this pass", "attention mask", "mask")
         step = self._step
         if step is None:
-            return [self.header(width, titles, [""]), *self.sentence("Fills with the first pass.", width)]
+            return self.only(width, titles, "Fills with the first pass.")
         slots = slots_of(step)
         header = self.header(width, titles, [_size(step, slots), f"{step.timing.slots} slots", ""])
         if len(slots) == 1:
@@ -86,8 +82,6 @@ class MaskPanel(StepPanel):
         if any(slot.source == "hidden_transfer" for slot in slots):
             text += " Pseudo states, which enter between two layers, are not drawn."
         return text
-
-    # --- drawing ------------------------------------------------------------------------------------------------------
 
     def _picture(self, step: protocol.Step, slots: list[Slot], left_out: int, width: int) -> list[Row]:
         """Return the picture with two slots per line: one in the upper half of each cell, one in the lower half."""

@@ -1,15 +1,14 @@
 """Base classes of the live panels: rows of styled text, drawn line by line, at a limited rate."""
 
-import asyncio
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import monotonic
 from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.color import Color
 from textual.geometry import Region
 from textual.message import Message
 from textual.reactive import reactive
@@ -21,7 +20,7 @@ from ladechat.palette import Palette
 from ladechat.protocol import Step
 from ladechat.widgets.cells import SPACE, cell_len, fit, shorten, visible
 from ladechat.widgets.formatting import is_own
-from ladechat.widgets.later import call_later
+from ladechat.widgets.later import Throttle
 from ladechat.widgets.strips import strip_of
 
 FRAME_SECONDS = 0.06
@@ -31,7 +30,7 @@ SECONDS_TO_JOIN = 0.04
 """Extra delay, so that the panel is repainted together with the conversation's next frame instead of in one of its own.
 """
 
-LAST_TELLING = "the last that gave several tokens"
+LAST_ACCEPTING = "the last that gave several tokens"
 """Description of the pass at which a finished answer's panels stay."""
 
 Span = tuple[str, Style]
@@ -72,10 +71,9 @@ class Panel(Widget):
         """Which pass is shown, unless it is the newest; else ""."""
         return ""
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self._drawn_at = 0.0
-        self._next_draw: asyncio.TimerHandle | None = None
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.drawing = Throttle(self, lambda: self.refresh(), FRAME_SECONDS, joining=SECONDS_TO_JOIN)
         self._painted: list[Strip] | None = None
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -93,23 +91,7 @@ class Panel(Widget):
 
     def redraw(self) -> None:
         """Repaint now, or one frame interval after the last repaint."""
-        wait = self._drawn_at + FRAME_SECONDS - monotonic()
-        if wait <= 0 or not self.is_running:
-            self._draw()
-        elif self._next_draw is None:
-            self._next_draw = call_later(self, wait + SECONDS_TO_JOIN, self._draw)
-
-    def redraw_now(self) -> None:
-        """Repaint now if a repaint is pending."""
-        if self._next_draw is not None:
-            self._draw()
-
-    def _draw(self) -> None:
-        if self._next_draw is not None:
-            self._next_draw.cancel()
-        self._next_draw = None
-        self._drawn_at = monotonic()
-        self.refresh()
+        self.drawing.soon()
 
     def render_lines(self, crop: Region) -> list[Strip]:
         self._painted = None
@@ -118,11 +100,10 @@ class Panel(Widget):
     def render_line(self, y: int) -> Strip:
         width, height = self.content_size
         if self._painted is None:
-            base = self.rich_style
-            self._painted = [_strip(row, base, width) for row in self.rows(width, height)[:height]]
+            base, rows = self.rich_style, self.rows(width, height)[:height]
+            segments = ([Segment(text, base + style) for text, style in row if text] for row in rows)
+            self._painted = [strip_of(row, width, base) for row in segments]
         return self._painted[y] if y < len(self._painted) else Strip.blank(width, self.rich_style)
-
-    # --- styles -------------------------------------------------------------------------------------------------------
 
     @property
     def title_style(self) -> Style:
@@ -134,19 +115,19 @@ class Panel(Widget):
 
     def faded(self, amount: float) -> Style:
         """Return the text colour, blended by `amount` (0 to 1) into the background: for shapes."""
-        _, _, background, colour = self.colors
-        return Style(color=colour.blend(background, amount, alpha=1.0).rich_color)
+        return Style(color=self._blended(amount).rich_color)
 
     def faded_text(self, amount: float) -> Style:
         """Return the same for words, blended only as far as they stay readable."""
+        return Style(color=readable(self._blended(amount), self.colors[2]).rich_color)
+
+    def _blended(self, amount: float) -> Color:
         _, _, background, colour = self.colors
-        return Style(color=readable(colour.blend(background, amount, alpha=1.0), background).rich_color)
+        return colour.blend(background, amount, alpha=1.0)
 
     def step_style(self, step: Step, token: int) -> Style:
         """Return the style of a step's token, the same in every panel."""
         return self.palette.step(step.index, len(step.token_ids), own=is_own(step, token))
-
-    # --- rows ---------------------------------------------------------------------------------------------------------
 
     def header(self, width: int, titles: Sequence[str], facts: Sequence[str], style: Style | None = None) -> Row:
         """Return a row with a title at the left and facts at the right, each in the longest form that fits.
@@ -172,6 +153,10 @@ class Panel(Widget):
         token = text.rstrip(" ")
         return [*self.token(token, style), (" " * (len(text) - len(token)), Style())]
 
+    def only(self, width: int, titles: Sequence[str], sentence: str) -> list[Row]:
+        """Return a header and a sentence, which says why there is nothing else."""
+        return [self.header(width, titles, [""]), *self.sentence(sentence, width)]
+
     def legend(self, texts: Sequence[str], more: str, width: int) -> Row:
         """Return the longest of `texts` that fits beside `more`, which is at the right."""
         text = longest(width - len(more) - 2, texts)
@@ -179,38 +164,52 @@ class Panel(Widget):
 
     def sentence(self, text: str, width: int) -> list[Row]:
         """Return a sentence in the quiet style, wrapped."""
-        return [[(line, self.muted)] for line in textwrap.wrap(text, max(width, 1))]
+        return wrapped(text, width, self.muted)
 
 
-class StepPanel(Panel):
-    """A panel that draws one step, and may add up figures over all steps."""
+class AnswerPanel(Panel):
+    """A panel about the steps of an answer, which may add up figures over them."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.forget()
+
+    def forget(self) -> None:
+        """Return to the state before the first step."""
+        raise NotImplementedError
+
+    def show_step(self, step: Step) -> None:
+        """Draw the next step."""
+        raise NotImplementedError
+
+    def clear(self) -> None:
+        """Draw the state before the first step."""
+        self.forget()
+        self.redraw()
+
+
+class StepPanel(AnswerPanel):
+    """A panel that draws one step."""
 
     awaits_answer: reactive[bool] = reactive(False)
     """Whether the next answer has another decoder than the last one, which may have had no data for this panel."""
-
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
-        self._step: Step | None = None
-        self._passes: int | None = None
-        """The number of passes of the answer, if the step is not the last of them."""
 
     @property
     def moment(self) -> str:
         return self._moments()[0] if self._moments() else ""
 
+    def forget(self) -> None:
+        self._step: Step | None = None
+        self._passes: int | None = None
+        """The number of passes of the answer, if the step is not the last of them."""
+
     def show_step(self, step: Step) -> None:
-        """Draw the next step."""
         self._step, self._passes = step, None
         self.redraw()
 
     def stay_at(self, step: Step, passes: int) -> None:
         """Draw again the last step that emitted several tokens, labelled as pass so-and-so of `passes`."""
         self._step, self._passes = step, passes
-        self.redraw()
-
-    def clear(self) -> None:
-        """Forget the step and the figures."""
-        self._step, self._passes = None, None
         self.redraw()
 
     def titles(self, *titles: str) -> tuple[str, ...]:
@@ -223,13 +222,14 @@ class StepPanel(Panel):
         if self._step is None or self._passes is None:
             return ()
         place = f"pass {self._step.index + 1:,}"
-        return f"{place} of {self._passes:,}, {LAST_TELLING}", f"{place} of {self._passes:,}", place
+        return f"{place} of {self._passes:,}, {LAST_ACCEPTING}", f"{place} of {self._passes:,}", place
+
+
+def wrapped(text: str, width: int, style: Style) -> list[Row]:
+    """Return a text in one style, wrapped for `width` cells."""
+    return [[(line, style)] for line in textwrap.wrap(text, max(width, 1))]
 
 
 def longest(width: int, texts: Sequence[str]) -> str:
     """Return the first of `texts` that fits into `width` cells, or ""."""
     return next((text for text in texts if cell_len(text) <= width), "")
-
-
-def _strip(row: Row, base: Style, width: int) -> Strip:
-    return strip_of([Segment(text, base + style) for text, style in row if text], width, base)

@@ -39,24 +39,14 @@ class PolicyPanel(StepPanel):
     SHOWS = "What a pass costs by its slots, and how many tokens it should bring."
     COMES = "It comes with auto."
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def forget(self) -> None:
+        super().forget()
         self._choice: PolicyChoice | None = None
 
     def show(self, choice: PolicyChoice | None) -> None:
         """Draw a choice of the policy; None before the first."""
         self._choice = choice
         self.redraw()
-
-    def clear(self) -> None:
-        self._choice = None
-        super().clear()
-
-    @property
-    def _pass(self) -> "PassChoice | None":
-        """The pass that is shown; None before the first, and in recordings without decisions."""
-        step = self._step
-        return None if step is None or step.decision is None else PassChoice(step.timing.slots, step.decision)
 
     def explain(self) -> str:
         """Return what was chosen, and the numbers behind the decision."""
@@ -71,22 +61,23 @@ class PolicyPanel(StepPanel):
             f"{text} {shown.wordings[0]}. The dots are what {whose}. Where the circles lie above them, drafting pays."
         )
 
-    def _shown(self) -> "PassChoice | LateChoice | None":
+    def _shown(self) -> "Shown | None":
         """Return the data to show: of the pass if known, else of recent passes."""
-        choice = self._choice
+        choice, step = self._choice, self._step
         if choice is None or not choice.costs or choice.costs[0].ms <= 0:
             return None
-        return self._pass or LateChoice(choice.slots, choice.tokens, _at(_costs(choice), choice.slots))
+        if step is not None and (decision := step.decision) is not None:  # recordings may lack it
+            return Shown(step.timing.slots, decision.tokens, decision.cost, decision)
+        return Shown(choice.slots, choice.tokens, _at(_costs(choice), choice.slots))
 
     def rows(self, width: int, height: int) -> list[Row]:
         titles = self.titles(self.NAME)
         choice, shown = self._choice, self._shown()
         if choice is None or shown is None:
-            sentence = "Drafts as many tokens as pay here."
-            return [self.header(width, titles, [""]), *self.sentence(sentence, width)]
+            return self.only(width, titles, "Drafts as many tokens as pay here.")
         header = self.header(width, titles, shown.slots_in_words)
         words: Row = [(longest(width, shown.wordings), self.muted)]
-        legend: Row = [(longest(width, shown.legends), self.muted)]
+        legend: Row = [(longest(width, _legends(shown)), self.muted)]
         expected = shown.expected or [(float(one.slots), one.tokens) for one in choice.expected]
         costs = _through(_costs(choice), shown.slots, shown.cost)
         chart = self._chart(costs, expected, (shown.slots, shown.tokens), width, height - 3)
@@ -126,98 +117,68 @@ class PolicyPanel(StepPanel):
         return [*rows, [(_slots_axis(most, columns), self.muted)]]
 
 
-def _legends(whose: str, taken: str) -> tuple[str, ...]:
-    """Return the legend in versions from long to short."""
-    return (
-        f"{whose}{COST} cost, in plain passes   {TOKENS} tokens it should bring   {TAKEN} {taken}",
-        f"{whose}{COST} cost  {TOKENS} tokens expected  {TAKEN} {taken}",
-        f"{whose}{COST} cost  {TOKENS} tokens  {TAKEN} {taken}",
-        f"{COST} cost  {TOKENS} tokens  {TAKEN} {taken}",
-    )
+class Shown(NamedTuple):
+    """A pass and the decision for it, or recent passes, of which only the means are known.
 
+    Attributes:
+        slots: the number of slots.
+        tokens: expected tokens of a pass.
+        cost: of a pass, in plain passes.
+        decision: of the pass; None for recent passes.
+    """
 
-class PassChoice(NamedTuple):
-    """One pass, and the decision for it."""
-
-    slots: int
-    decision: Decision
-
-    @property
-    def tokens(self) -> float:
-        """Expected tokens of the pass."""
-        return self.decision.tokens
-
-    @property
-    def cost(self) -> float:
-        """Cost of the pass, in plain passes."""
-        return self.decision.cost
+    slots: float
+    tokens: float
+    cost: float
+    decision: Decision | None = None
 
     @property
     def expected(self) -> Curve:
-        """Expected tokens by slots, including the chosen point; empty if nothing was proposed."""
-        known = {float(1 << power): tokens for power, tokens in enumerate(self.decision.expected[:MOST_POWERS])}
-        return sorted((known | {float(self.slots): self.tokens}).items()) if known else []
-
-    @property
-    def legends(self) -> tuple[str, ...]:
-        return _legends("" if self.expected else "of late: ", "this pass")
+        """Expected tokens by slots, the chosen point included; empty if nothing was proposed, or for recent passes."""
+        known = self.decision.expected[:MOST_POWERS] if self.decision else ()
+        points = {float(1 << power): tokens for power, tokens in enumerate(known)}
+        return sorted((points | {float(self.slots): self.tokens}).items()) if points else []
 
     @property
     def slots_in_words(self) -> list[str]:
         """The number of slots in words, in versions from long to short."""
-        return [f"this pass: {_slots(self.slots)}", _slots(self.slots)]
+        slots = _slots(self.slots)
+        return [f"this pass: {slots}" if self.decision else f"lately {slots} a pass", slots]
 
     @property
     def wordings(self) -> list[str]:
-        """The decision and its reason, in versions from long to short. The speed panel measures the gain."""
+        """The choice and its reason, in versions from long to short. The speed panel measures the gain."""
+        slots, cost, tokens = _slots(self.slots), f"{self.cost:.1f}", f"should bring {self.tokens:.1f} tokens"
+        if self.decision is None and self.slots < NOTHING_DRAFTED:
+            return ["Lately no draft was worth its slot", "Nothing drafted lately"]
+        short = f"cost {cost}×, {tokens}"
+        if self.decision is None:
+            whole = f"Lately passes of {slots} cost {cost} plain ones, and {tokens}"
+            return [whole, f"Lately {short}", f"{self.tokens:.1f} tokens at {cost}× cost"]
         if self.slots == 1:
             paused = self.decision.why == "paused"
             why = "drafting has not paid lately, so it pauses" if paused else "none was worth its slot"
             return [f"No draft in this pass: {why}", "No draft: " + ("drafting pauses" if paused else why), "No draft"]
-        price = f"{self.decision.cost:.1f} plain passes"
-        whole = f"{_slots(self.slots)} cost {price} and should bring {self.tokens:.1f} tokens"
-        short = f"cost {self.decision.cost:.1f}×, should bring {self.tokens:.1f} tokens"
+        price = f"{slots} cost {cost} plain passes"
+        whole = f"{price} and {tokens}"
         match self.decision.why:
             case "trial":
                 return [f"A trial pass, to measure again: {whole}", f"A trial: {short}", "A trial pass"]
             case "window":
                 window = "The Jacobi window is in every pass here"
-                return [f"{window}: {_slots(self.slots)} cost {price}", window, "The Jacobi window"]
-        return [f"This pass: {whole}", whole, f"{_slots(self.slots)}: {short}", short, _slots(self.slots)]
+                return [f"{window}: {price}", window, "The Jacobi window"]
+        return [f"This pass: {whole}", whole, f"{slots}: {short}", short, slots]
 
 
-class LateChoice(NamedTuple):
-    """Recent passes, of which only the means are known."""
-
-    slots: float
-    tokens: float
-    cost: float
-
-    @property
-    def expected(self) -> Curve:
-        """Empty: only the means by slots are known."""
-        return []
-
-    @property
-    def legends(self) -> tuple[str, ...]:
-        return _legends("of late: ", "chosen")
-
-    @property
-    def slots_in_words(self) -> list[str]:
-        """The mean number of slots in words, in versions from long to short."""
-        return [f"lately {_slots(self.slots)} a pass", _slots(self.slots)]
-
-    @property
-    def wordings(self) -> list[str]:
-        """The choice, in versions from long to short."""
-        if self.slots < NOTHING_DRAFTED:
-            return ["Lately no draft was worth its slot", "Nothing drafted lately"]
-        whole = f"cost {self.cost:.1f} plain ones, and should bring {self.tokens:.1f} tokens"
-        return [
-            f"Lately passes of {_slots(self.slots)} {whole}",
-            f"Lately cost {self.cost:.1f}×, should bring {self.tokens:.1f} tokens",
-            f"{self.tokens:.1f} tokens at {self.cost:.1f}× cost",
-        ]
+def _legends(shown: Shown) -> tuple[str, ...]:
+    """Return the legend in versions from long to short."""
+    whose, taken = "" if shown.expected else "of late: ", f"{TAKEN} {'this pass' if shown.decision else 'chosen'}"
+    return (
+        f"{whose}{COST} cost, in plain passes   {TOKENS} tokens it should bring   {taken}",
+        f"{whose}{COST} cost  {TOKENS} tokens expected  {taken}",
+        f"{whose}{COST} cost  {TOKENS} tokens  {taken}",
+        f"{COST} cost  {TOKENS} tokens  {taken}",
+    )
 
 
 def _costs(choice: PolicyChoice) -> Curve:

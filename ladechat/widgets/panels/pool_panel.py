@@ -8,12 +8,10 @@ from rich.style import Style
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import cell_len, printable, shorten, visible
-from ladechat.widgets.formatting import counted
+from ladechat.widgets.formatting import counted, percent
 from ladechat.widgets.panels.panel import Row, StepPanel, longest
-from ladechat.widgets.steps.chat_format import format_explained
-from ladechat.widgets.steps.draft_sources import source_of, sources_explained
-from ladechat.widgets.steps.guess_tree import GuessLine, branches, in_lines, verdict_of
-from ladechat.widgets.steps.pass_slots import slots_of
+from ladechat.widgets.steps.draft_tree import GuessLine, branches, in_lines, slots_of, verdict_of
+from ladechat.widgets.steps.explained import format_explained, source_of, sources_explained
 
 WIDE = 44
 """Minimum width, in cells, at which lines say whether a guess was tried."""
@@ -47,8 +45,8 @@ class PoolPanel(StepPanel):
     SHOWS = "Guesses for this pass: ✓ the model agreed, ✗ it did not, – it was not asked."
     COMES = "It comes with any decoder that drafts."
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def forget(self) -> None:
+        super().forget()
         self._accepted: Counter[str] = Counter()
         self._tested: Counter[str] = Counter()
         self._lookups = self._hits = 0  # totals of the answer
@@ -71,13 +69,6 @@ class PoolPanel(StepPanel):
         self._lookups += pool.lookups - lookups
         self._hits += pool.hits - hits
         self._counted = (pool.lookups, pool.hits)
-
-    def clear(self) -> None:
-        super().clear()
-        self._lookups = self._hits = 0
-        self._counted = (0, 0)
-        self._accepted.clear()
-        self._tested.clear()
 
     @property
     def title(self) -> str:
@@ -131,7 +122,7 @@ class PoolPanel(StepPanel):
     def rows(self, width: int, height: int) -> list[Row]:
         step = self._step
         if step is None:
-            return [self.header(width, ("drafts",), [""]), *self.sentence("Fills with the first pass.", width)]
+            return self.only(width, ("drafts",), "Fills with the first pass.")
         plain = step.draft is None and step.pool is None and not self._tested
         pool = step.pool
         guesses = [*([] if pool is None else pool.candidates), *self._others(step)]
@@ -145,7 +136,7 @@ class PoolPanel(StepPanel):
             if step.draft is None:
                 return [header, *_filled(self.sentence("Plain decoding: nothing is drafted.", width), room), *footer]
             return [header, *self._guesses("", guesses, room, width), *footer]
-        rate = f"{self._hits / self._lookups:.0%}".replace("%", " %") if self._lookups else "–"
+        rate = percent(self._hits / self._lookups) if self._lookups else "–"
         facts = [f"{pool.ngrams:,} n-grams · hit {rate}", f"{pool.ngrams:,} n-grams", f"hit {rate}", ""]
         header = self.header(width, self.titles(self.title), facts)
         return [header, *self._guesses(visible(pool.after), guesses, room, width), *footer]

@@ -15,14 +15,13 @@ from ladechat.widgets.formatting import info_of
 from ladechat.widgets.panels.biography_panel import BiographyPanel
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.mask_panel import MaskPanel
-from ladechat.widgets.panels.panel import Panel, StepPanel
+from ladechat.widgets.panels.panel import AnswerPanel, Panel, StepPanel
 from ladechat.widgets.panels.policy_panel import PolicyPanel
 from ladechat.widgets.panels.pool_panel import PoolPanel
 from ladechat.widgets.panels.speed_panel import SpeedPanel
 from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.sliders.sliders import ParameterSlider, Sliders
-from ladechat.widgets.steps.answer_steps import AnswerSteps
-from ladechat.widgets.steps.arrangement import Arrangement
+from ladechat.widgets.steps.answer_steps import AnswerSteps, Arrangement
 
 WINDOW_FRAME_ROWS = 5
 """Rows of the window panel in addition to the window: header, positions, the fresh row, legend, what came true."""
@@ -39,12 +38,6 @@ class View(StrEnum):
     PANELS = "panels"
     MASK = "mask"
     BIOGRAPHY = "biography"
-
-    @property
-    def next(self) -> "View":
-        """The following view; after the last, the first."""
-        views = list(View)
-        return views[(views.index(self) + 1) % len(views)]
 
 
 class LookedAt(NamedTuple):
@@ -139,8 +132,6 @@ class SidePanels(Vertical):
             self._count_anew()
         return gone
 
-    # --- looking back -------------------------------------------------------------------------------------------------
-
     def look_at(self, answer: AnswerSteps, place: int, token: int = 0) -> None:
         """Show the panels as they were at a step, with figures up to it.
 
@@ -176,13 +167,8 @@ class SidePanels(Vertical):
             self._show_end()
         self._apply()
 
-    @property
-    def _counting(self) -> list[BiographyPanel | SpeedPanel | StepPanel]:
-        """The panels that count steps."""
-        return [self.query_one(BiographyPanel), self.query_one(SpeedPanel), *self.query(StepPanel)]
-
     def _count(self, steps: Sequence[Step]) -> None:
-        panels = self._counting
+        panels = self.query(AnswerPanel)
         for step in steps:
             for panel in panels:
                 panel.show_step(step)
@@ -191,12 +177,10 @@ class SidePanels(Vertical):
         answer, event = self.answer, self.answer.finished
         if event is not None:
             self.query_one(SpeedPanel).show_finished(event)
-        if answer.telling is not None and answer.telling < len(answer) - 1:
-            step = answer.step(answer.telling)
+        if answer.last_accepting is not None and answer.last_accepting < len(answer) - 1:
+            step = answer.step(answer.last_accepting)
             for panel in self.query(StepPanel):
                 panel.stay_at(step, len(answer))
-
-    # --- settings -----------------------------------------------------------------------------------------------------
 
     def show_settings(
         self, settings: Settings, decoders: Mapping[str, DecoderInfo], known: Mapping[str, Value]
@@ -220,7 +204,8 @@ class SidePanels(Vertical):
 
     def switch_view(self) -> None:
         """Switch to the next view: mask, biography, or all panels again."""
-        self.shown = self.shown.next
+        views = list(View)
+        self.shown = views[(views.index(self.shown) + 1) % len(views)]
         self._apply()
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -238,7 +223,9 @@ class SidePanels(Vertical):
 
     def _apply(self) -> None:
         looked_at, panels = self.looked_at, self.shown is View.PANELS
-        now = self.arrangement if looked_at is None else looked_at.answer.arrangement(looked_at.place)
+        answer = looked_at.answer if looked_at else self.answer
+        place = looked_at.place if looked_at else len(answer) - 1
+        now = self.arrangement if looked_at is None else answer.arrangement(place)
         more = panels and self._roomy and now.drafts
         self.set_class(more, "-roomy")
         self.query_one(PolicyPanel).display = panels and now.policy
@@ -247,7 +234,9 @@ class SidePanels(Vertical):
         window.styles.height = now.window_rows + WINDOW_FRAME_ROWS
         ended = self.answer.finished is not None and looked_at is None
         lens = self.query_one(LensPanel)
-        window.width_set = self._width_set
+        if ended and answer.last_accepting is not None:
+            place = answer.last_accepting
+        window.width_set = answer.arrangement(place).window_set if place >= 0 else 0
         window.awaits_answer = lens.awaits_answer = ended and self.answer.decoder != self._decoder
         lens.display = panels and now.lens
         lens.styles.height = now.lens_rows + LENS_FRAME_ROWS
@@ -257,16 +246,6 @@ class SidePanels(Vertical):
         self.query_one(BiographyPanel).display = more or self.shown is View.BIOGRAPHY
         self.query_one(SpeedPanel).set_class(panels and not now.drafts, "-alone")
 
-    @property
-    def _width_set(self) -> int:
-        """The setting W at the step that is shown."""
-        answer, place = self.answer, len(self.answer) - 1
-        if self.looked_at is not None:
-            answer, place = self.looked_at.answer, self.looked_at.place
-        elif answer.finished is not None and answer.telling is not None:
-            place = answer.telling
-        return answer.arrangement(place).window_set if place >= 0 else 0
-
     def clear(self) -> None:
         """Forget the turn and its figures."""
         self.answer = AnswerSteps()
@@ -275,7 +254,7 @@ class SidePanels(Vertical):
             self._forget()
 
     def _forget(self) -> None:
-        for panel in self._counting:
+        for panel in self.query(AnswerPanel):
             panel.clear()
 
     def reset(self) -> None:

@@ -8,8 +8,8 @@ from textual.reactive import reactive
 
 from ladechat import protocol
 from ladechat.widgets.cells import cell_len
-from ladechat.widgets.formatting import counted, duration
-from ladechat.widgets.panels.panel import Panel, Row, longest
+from ladechat.widgets.formatting import counted, duration, percent
+from ladechat.widgets.panels.panel import AnswerPanel, Row, longest
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -30,7 +30,7 @@ TALL = 8
 """A panel of at least this many lines always has that line."""
 
 
-class SpeedPanel(Panel):
+class SpeedPanel(AnswerPanel):
     """Figures above, one bar per step below. Every figure is a total over the events of this answer.
 
     The estimated speedup is the time that as many plain passes would have taken, as measured by the engine, divided by
@@ -46,13 +46,9 @@ class SpeedPanel(Panel):
     slowed: reactive[bool] = reactive(False)
     """Whether passes are slowed down. A processor that idles between passes is slower, so times mean little."""
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def forget(self) -> None:
         self._bar_lines = range(0)
         """The lines of the panel in which the bars were drawn."""
-        self._reset()
-
-    def _reset(self) -> None:
         self._last: protocol.Step | None = None
         self._finished: protocol.TurnFinished | None = None
         self._bars: deque[tuple[int, int]] = deque(maxlen=MOST_BARS)
@@ -85,55 +81,56 @@ class SpeedPanel(Panel):
         self._finished = event
         self.redraw()
 
-    def clear(self) -> None:
-        self._reset()
-        self.redraw()
-
-    # --- figures ------------------------------------------------------------------------------------------------------
+    @property
+    def _looks_ahead(self) -> bool:
+        last = self._last
+        return last is not None and not (last.draft is None and last.window is None and last.pool is None)
 
     @property
     def tokens_per_second(self) -> float | None:
+        """The rate of the latest passes, or of the whole answer once it has ended."""
         if (done := self._finished) is not None and done.decode_seconds:
             return len(done.token_ids) / done.decode_seconds
         return self._recent_tokens / self._recent_ms * 1000 if self._recent_ms else None
 
     @property
-    def tokens_per_step(self) -> float | None:
-        return self._tokens / self._steps if self._steps else None
+    def measured(self) -> tuple[float, float] | None:
+        """The speedup (the engine's estimate once the answer has ended) and the tokens per pass; None if unknown, and
+        for plain decoding.
+        """
+        finished, speedup = self._finished, self._plain_ms / self._compared_ms if self._compared_ms else None
+        if finished is not None and finished.estimated_speedup is not None:
+            speedup = finished.estimated_speedup
+        if speedup is None or not self._steps or not self._looks_ahead:
+            return None
+        per_pass = self._tokens / self._steps
+        return min(speedup, per_pass), per_pass
 
     @property
-    def estimated_speedup(self) -> float | None:
-        return self._at_most_tokens_per_step(self._plain_ms / self._compared_ms) if self._compared_ms else None
-
-    @property
-    def step_price(self) -> float | None:
-        """The mean cost of a step of this answer, in plain steps."""
+    def price(self) -> float | None:
+        """The mean cost of a pass of this answer, in plain passes."""
         return max(1.0, self._compared_ms / self._plain_step_ms) if self._plain_step_ms else None
-
-    @property
-    def context_used(self) -> int | None:
-        """Tokens of the prompt and of the answer so far: cached before the last step, its input, its output."""
-        return None if self._last is None else self._last.timing.cache_length + 1 + len(self._last.token_ids)
 
     def verdict(self) -> list[str]:
         """Return the estimated speedup, with the reason if it is no gain, from long to short; [] for plain decoding."""
-        speedup, price, per_step = self._speedup, self.step_price, self.tokens_per_step
-        if speedup is None or price is None or per_step is None or not self._looks_ahead:
+        measured, price = self.measured, self.price
+        if measured is None or price is None:
             return []
         if self.slowed:
             return ["slow motion: the times of passes say little", "slow motion: times say little"]
+        speedup, per_pass = measured
         short = f"≈{speedup:.1f}× plain decoding"
         if speedup >= GAIN:
             return [f"{short} by the clock (estimated)", f"{short} (estimated)", short]
-        why = "few drafts accepted" if per_step < FEW_TOKENS else f"a pass takes {price:.1f}× plain"
+        why = "few drafts accepted" if per_pass < FEW_TOKENS else f"a pass takes {price:.1f}× plain"
         return [f"{short} by the clock: {why}", f"{short}: {why}", f"≈{speedup:.1f}×: {why}", f"≈{speedup:.1f}× plain"]
 
     def advice(self) -> list[str]:
         """Return what to try if there is no gain, in versions from long to short."""
-        speedup, per_step = self._speedup, self.tokens_per_step
-        if speedup is None or per_step is None or speedup >= GAIN or not self._looks_ahead or self.slowed:
+        measured = self.measured
+        if measured is None or measured[0] >= GAIN or self.slowed:
             return []
-        if per_step < FEW_TOKENS:
+        if measured[1] < FEW_TOKENS:
             return ["try a text that repeats or copies: more drafts come true", "a text that repeats gains more"]
         if self._last is not None and self._last.window is not None:
             return ["try smaller W, N and G: fewer slots, a cheaper pass", "smaller W, N, G: a cheaper pass"]
@@ -145,35 +142,17 @@ class SpeedPanel(Panel):
             return "Measures an answer from its first pass on."
         passes = f"{counted(self._steps, 'pass')} gave {counted(self._tokens, 'token')}"
         text = f"{passes}; plain decoding takes a pass for each. This is so on any machine."
-        if self._speedup is not None and self.step_price is not None and self._looks_ahead and not self.slowed:
+        if self.measured and self.price is not None and not self.slowed:
             text += (
-                f" Here a pass took as long as {self.step_price:.1f} plain ones, so the answer came about "
-                f"{self._speedup:.1f} times as fast as by plain decoding."
+                f" Here a pass took as long as {self.price:.1f} plain ones, so the answer came about "
+                f"{self.measured[0]:.1f} times as fast as by plain decoding."
             )
         return f"{text} Each bar is a pass, as high as it gave tokens; those of one token are grey."
-
-    @property
-    def _speedup(self) -> float | None:
-        """The engine's estimate for the whole answer, once it is known; until then, the current estimate."""
-        finished = self._finished
-        if finished is None or finished.estimated_speedup is None:
-            return self.estimated_speedup
-        return self._at_most_tokens_per_step(finished.estimated_speedup)
-
-    def _at_most_tokens_per_step(self, speedup: float) -> float:
-        return min(speedup, self.tokens_per_step or speedup)
-
-    @property
-    def _looks_ahead(self) -> bool:
-        last = self._last
-        return last is not None and not (last.draft is None and last.window is None and last.pool is None)
-
-    # --- drawing ------------------------------------------------------------------------------------------------------
 
     def rows(self, width: int, height: int) -> list[Row]:
         titles = ("speed · tokens a pass", "speed")
         if self._last is None:
-            return [self.header(width, titles, [""]), *self.sentence("Measured from the first pass on.", width)]
+            return self.only(width, titles, "Measured from the first pass on.")
         tall = height >= TALL
         notes = [longest(width, self.verdict()), longest(width, self.advice()) if tall else ""]
         notes += [self._fullness(width, height), longest(width, self._cost())]
@@ -195,9 +174,9 @@ class SpeedPanel(Panel):
         return [f"{passes} for {counted(self._tokens, 'token')}", passes]
 
     def _figures(self, width: int) -> Row:
-        rate, per_step = self.tokens_per_second, self.tokens_per_step
+        rate = self.tokens_per_second
         figures = [
-            ("–" if per_step is None else f"{per_step:.2f}", " tokens a pass"),
+            (f"{self._tokens / self._steps:.2f}" if self._steps else "–", " tokens a pass"),
             ("–" if rate is None else f"{rate:.1f}" if rate < 100 else f"{rate:.0f}", " tok/s"),
         ][: 1 if self.slowed else 2]
         row: Row = []
@@ -248,11 +227,14 @@ class SpeedPanel(Panel):
 
     def _fullness(self, width: int, height: int) -> str:
         """Return how much of the context is used, if there is room for that, or little context left."""
-        used, whole = self.context_used, self.context_length
-        if used is None or not whole or (height < TALL and used < NEARLY_FULL * whole):
+        last, whole = self._last, self.context_length
+        if last is None or not whole:
+            return ""
+        used = last.timing.cache_length + 1 + len(last.token_ids)  # its input is one token
+        if height < TALL and used < NEARLY_FULL * whole:
             return ""
         short = f"context {used:,} of {whole:,}"
-        return longest(width, (f"{short} tokens · {used / whole:.0%}".replace("%", " %"), short, f"{used:,}/{whole:,}"))
+        return longest(width, (f"{short} tokens · {percent(used / whole)}", short, f"{used:,}/{whole:,}"))
 
     def _cost(self) -> list[str]:
         """Return the time of the answer, or of its passes while it is being written, in versions from long to short.

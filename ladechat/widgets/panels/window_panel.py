@@ -9,7 +9,7 @@ from ladechat.widgets.cells import fit, shorten, visible
 from ladechat.widgets.formatting import counted
 from ladechat.widgets.panels.panel import Row, StepPanel
 from ladechat.widgets.panels.pool_panel import WINDOW
-from ladechat.widgets.steps.chat_format import format_explained
+from ladechat.widgets.steps.explained import format_explained
 
 LABEL_CELLS = 4
 MIN_COLUMN_CELLS = 6
@@ -62,22 +62,18 @@ class WindowPanel(StepPanel):
     )
     COMES = "It comes with lookahead and Jacobi decoding."
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    width_set = 0
+
+    def forget(self) -> None:
+        super().forget()
         self._formed: dict[tuple[int, ...], tuple[int, int]] = {}
         self._paid_off: PaidOff | None = None
-        self.width_set = 0
 
     def show_step(self, step: protocol.Step) -> None:
         super().show_step(step)
         self._paid_off = self._origin_of_accepted(step) or self._paid_off
         if step.window is not None and step.window.rows:
             self._remember(step.index, step.window)
-
-    def clear(self) -> None:
-        super().clear()
-        self._paid_off = None
-        self._formed.clear()
 
     def explain(self) -> str:
         """Return what the window guesses, and how many of its guesses this pass confirmed."""
@@ -107,10 +103,10 @@ class WindowPanel(StepPanel):
     def rows(self, width: int, height: int) -> list[Row]:
         titles = self.titles("Jacobi window", "window")
         if self._step is None:
-            return [self.header(width, titles, [""]), *self.sentence("Fills with the first pass.", width)]
+            return self.only(width, titles, "Fills with the first pass.")
         view = self._step.window
         if view is None or not view.rows:
-            return [self.header(width, titles, [""]), *self.sentence(self._why_none(self._step), width)]
+            return self.only(width, titles, self._why_none(self._step))
         shape = _Shape.of(view, width - LABEL_CELLS - 1)
         more = f"+{counted(shape.hidden, 'column')}" if shape.hidden else ""
         block = _is_block(self._step, view)
@@ -171,8 +167,6 @@ class WindowPanel(StepPanel):
         if step is None or not 0 < position <= len(step.token_ids) or step.token_ids[position - 1] != token:
             return None
         return self.step_style(step, position - 1)
-
-    # --- origins of accepted columns ----------------------------------------------------------------------------------
 
     def _remember(self, step: int, view: protocol.WindowView) -> None:
         """Remember the n-grams that this pass completed, with all their prefixes, since a part may be accepted."""

@@ -13,10 +13,9 @@ from textual.message import Message
 from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
-from ladechat.widgets.keys_in_turn import sent_on
+from ladechat.widgets.inputs import TypedText, forwarded
 from ladechat.widgets.later import call_later
-from ladechat.widgets.prompt.command_list import SlashCommandList
-from ladechat.widgets.typed import TypedText
+from ladechat.widgets.prompt.above_prompt import SlashCommandList
 
 MOVES = {
     "cursor_left": "left",
@@ -129,7 +128,7 @@ class Prompt(TypedText):
         together, since each insertion wraps the whole line again. The time that counts is when they were read: after a
         slow insertion, the next key is handled late.
         """
-        if sent_on(self, event):
+        if forwarded(self, event):
             return
         self.seen.add(event)
         if self.passes_on(event.key):
@@ -162,7 +161,7 @@ class Prompt(TypedText):
 
     def on_paste(self, event: events.Paste) -> None:
         """Insert a paste after the typed text, and only once: the app would send it here again."""
-        if sent_on(self, event):
+        if forwarded(self, event):
             return
         event.stop()
         self._insert_typed()
@@ -221,8 +220,6 @@ class Prompt(TypedText):
         self._place = len(self._past)
         self.load_text("")
 
-    # --- commands -----------------------------------------------------------------------------------------------------
-
     @on(TextArea.Changed)
     def _offer_commands(self) -> None:
         """List the commands that begin with the typed text, except for text recalled from the history."""
@@ -233,8 +230,7 @@ class Prompt(TypedText):
         """Complete the command that is highlighted in the list."""
         command = self.commands.marked
         if command is not None:
-            self.load_text(f"/{command.name} " if command.argument else f"/{command.name}")
-            self.move_cursor(self.document.end)
+            self._put(f"/{command.name} " if command.argument else f"/{command.name}")
 
     def action_close_commands(self) -> None:
         """Close the list; the typed text stays."""
@@ -287,9 +283,7 @@ class Prompt(TypedText):
         """Leave the key to the conversation: the prompt has no pages."""
         raise SkipAction
 
-    def action_cursor_page_down(self) -> None:
-        """Leave the key to the conversation: the prompt has no pages."""
-        raise SkipAction
+    action_cursor_page_down = action_cursor_page_up
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action is available. F6 and F7, by which a text area selects a line or all, belong to the
@@ -303,21 +297,23 @@ class Prompt(TypedText):
     def offer(self, text: str) -> None:
         """Put back a text that could not be answered, unless the user has typed something."""
         if not self.text:
-            self.load_text(_as_question(text))
-            self.move_cursor(self.document.end)
+            self._put(_as_question(text))
 
     def offer_command(self, text: str) -> None:
         """Put a command into the prompt, to be run or edited, unless the user has typed something."""
         if not self.text:
-            self.load_text(text)
-            self.move_cursor(self.document.end)
+            self._put(text)
             self.commands.display = False
 
     def _recall(self, place: int) -> None:
         if self._place == len(self._past):
             self._draft = self.text
         self._place = min(max(place, 0), len(self._past))
-        self.load_text(self._past[self._place] if self._place < len(self._past) else self._draft)
+        self._put(self._past[self._place] if self._place < len(self._past) else self._draft)
+
+    def _put(self, text: str) -> None:
+        """Replace the text, with the cursor at its end."""
+        self.load_text(text)
         self.move_cursor(self.document.end)
 
 

@@ -11,12 +11,10 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.reactive import reactive
-from textual.strip import Strip
-from textual.widget import Widget
 
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.later import call_later
-from ladechat.widgets.strips import strip_of
+from ladechat.widgets.strips import Track
 
 SETTLE_SECONDS = 0.15
 """A value that has not changed for this long is what the user wants."""
@@ -24,7 +22,7 @@ TYPING_SECONDS = 1.0
 """A pause this long after a digit ends the number that is being typed."""
 
 
-class Slider(Widget, can_focus=True):
+class Slider(Track, can_focus=True):
     """A number of units from `minimum` to `maximum`, by arrow keys, wheel, click, drag, or typed.
 
     `value` changes at once. `Changed` follows when it has settled, and only if it differs from the last value that was
@@ -42,7 +40,6 @@ class Slider(Widget, can_focus=True):
     """
 
     DEFAULT_CSS = """
-    Slider { height: 1; width: 1fr; }
     Slider > .slider--label { text-style: bold; }
     Slider > .slider--caption { color: $text-muted; }
     Slider > .slider--filled, Slider > .slider--knob { color: $text-primary; }
@@ -52,13 +49,7 @@ class Slider(Widget, can_focus=True):
     Slider > .slider--typed { color: $text-accent; text-style: bold underline; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "slider--label",
-        "slider--caption",
-        "slider--filled",
-        "slider--knob",
-        "slider--empty",
-        "slider--value",
-        "slider--typed",
+        f"slider--{part}" for part in ("label", "caption", "filled", "knob", "empty", "value", "typed")
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,down", "move(-1)", "Less", show=False, id="slider.less"),
@@ -102,7 +93,6 @@ class Slider(Widget, can_focus=True):
         self.tooltip = tooltip
         self._agreed: int | None = value
         self._by_hand = False
-        self._dragging = False
         self._settling: asyncio.TimerHandle | None = None
         self._typing: asyncio.TimerHandle | None = None
         self.value = value
@@ -215,33 +205,6 @@ class Slider(Widget, can_focus=True):
 
     # --- mouse --------------------------------------------------------------------------------------------------------
 
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        x = event.get_content_offset_capture(self).x - self._track_start
-        if event.button == 1 and 0 <= x < self._track_width:
-            self._dragging = True
-            self.capture_mouse()
-            self._follow(x)
-            event.stop()
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        if not self._dragging:
-            return
-        event.stop()
-        if event.button == 0:
-            # The button was released outside the terminal.
-            self._let_go()
-        else:
-            self._follow(event.get_content_offset_capture(self).x - self._track_start)
-
-    def on_mouse_up(self, event: events.MouseUp) -> None:
-        if self._dragging:
-            event.stop()
-            self._let_go()
-
-    def on_mouse_release(self) -> None:
-        """Stop dragging after the mouse was captured by another widget, or released by this one."""
-        self._let_go()
-
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
         self._set(self.value + 1)
@@ -250,59 +213,48 @@ class Slider(Widget, can_focus=True):
         event.stop()
         self._set(self.value - 1)
 
-    def _follow(self, x: int) -> None:
-        """Move the knob to cell `x` of the track. If it is there already, the value stays: values share cells."""
-        last = self._track_width - 1
-        x = min(max(x, 0), last)
+    def point_at(self, x: int) -> None:
+        """Move the knob to column `x`. If it is there already, the value stays: values share cells."""
+        last = len(self.columns) - 1
+        x = min(max(x - self.columns.start, 0), last)
         if x != self._knob:
             self._set(self.minimum + round(x / max(last, 1) * (self.maximum - self.minimum)))
 
-    def _let_go(self) -> None:
-        if self._dragging:
-            self._dragging = False
-            self.release_mouse()
+    def let_go(self) -> None:
+        dragged = self._dragging
+        super().let_go()
+        if dragged:
             self._settle()
 
     # --- drawing ------------------------------------------------------------------------------------------------------
 
     @property
-    def _track_start(self) -> int:
-        return cell_len(self._named) + 1
+    def columns(self) -> range:
+        start = cell_len(self._named) + 1
+        return range(start, max(start + 1, self.content_size.width - 1 - self._digits))
 
     @property
     def _named(self) -> str:
         return f"{self.label} {self.caption}" if self.caption else self.label
 
     @property
-    def _track_width(self) -> int:
-        return max(1, self.content_size.width - self._track_start - 1 - self._digits)
-
-    @property
     def _knob(self) -> int:
         """The cell of the knob on the track."""
-        return round((self.value - self.minimum) / max(self.maximum - self.minimum, 1) * (self._track_width - 1))
+        return round((self.value - self.minimum) / max(self.maximum - self.minimum, 1) * (len(self.columns) - 1))
 
-    def render_line(self, y: int) -> Strip:
-        width = self.content_size.width
-        if y:
-            return Strip.blank(width, self.rich_style)
-        knob, digits = self._knob, self._digits
+    def segments(self, width: int) -> list[Segment]:
+        knob, base = self._knob, self.rich_style
         number = self._typed or (self._written(self.value) if self._between is None else f"{self._between:g}")
-        base = self.rich_style
-        return strip_of(
-            [
-                Segment(self.label, self._look("label")),
-                Segment(self._named[len(self.label) :], self._look("caption")),
-                Segment(" ", base),
-                Segment("━" * knob, self._look("filled")),
-                Segment("●", self._look("knob")),
-                Segment("─" * (self._track_width - 1 - knob), self._look("empty")),
-                Segment(" " * (1 + digits - len(number)), base),
-                Segment(number, self._look("typed" if self._typed else "value")),
-            ],
-            width,
-            base,
-        )
+        return [
+            Segment(self.label, self._look("label")),
+            Segment(self._named[len(self.label) :], self._look("caption")),
+            Segment(" ", base),
+            Segment("━" * knob, self._look("filled")),
+            Segment("●", self._look("knob")),
+            Segment("─" * (len(self.columns) - 1 - knob), self._look("empty")),
+            Segment(" " * (1 + self._digits - len(number)), base),
+            Segment(number, self._look("typed" if self._typed else "value")),
+        ]
 
     def _look(self, part: str) -> Style:
         return self.get_component_rich_style(f"slider--{part}")

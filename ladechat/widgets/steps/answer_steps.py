@@ -1,14 +1,76 @@
-"""The steps of the answers on the screen, stored in a compact form so that any can be shown again."""
+"""The steps of the answers on the screen, stored compactly so that any can be shown again with its panels."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 from textual.message import Message
 
-from ladechat.protocol import PolicyChoice, Step, TurnFinished
-from ladechat.widgets.steps.arrangement import Arrangement
-from ladechat.widgets.steps.draft_sources import EARLIER
+from ladechat.protocol import DecoderInfo, PolicyChoice, Step, TurnFinished
+from ladechat.widgets.steps.explained import EARLIER
+
+TRANSFER = "transfer"
+"""The value of `DecoderInfo.needs` for a decoder that has pseudo states."""
+
+
+class Arrangement(NamedTuple):
+    """Which panels are shown, and their heights. It changes rarely, because it follows from whole turns.
+
+    Attributes:
+        policy, window, drafts: whether these panels are shown.
+        seen_window, seen_drafts: whether a step of this turn, with this decoder, had data for them.
+        new_decoder: whether no step of this decoder has been seen yet.
+        window_rows: rows of the Jacobi window.
+        lens: whether the panel of pseudo states is shown: always, for a decoder that has some.
+        lens_rows: number of layers in that panel.
+        window_set: the setting W; 0 for a decoder that has none.
+    """
+
+    policy: bool = False
+    window: bool = True
+    drafts: bool = True
+    seen_window: bool = False
+    seen_drafts: bool = False
+    new_decoder: bool = True
+    window_rows: int = 2
+    lens: bool = False
+    lens_rows: int = 4
+    window_set: int = 0
+
+    def after_step(self, step: Step) -> "Arrangement":
+        """Return the arrangement after a step. A panel appears when a step has data for it; it is removed only at the
+        first step of another decoder.
+        """
+        window, drafts = step.window is not None, step.draft is not None or step.pool is not None
+        if not window and not drafts and step.lens is None:
+            return self
+        return self._replace(
+            window=window or (self.window and not self.new_decoder),
+            drafts=drafts or (self.drafts and not self.new_decoder),
+            seen_window=window or self.seen_window,
+            seen_drafts=drafts or self.seen_drafts,
+            new_decoder=False,
+            window_rows=len(step.window.rows) if step.window else self.window_rows,
+            lens=step.lens is not None or self.lens,
+            lens_rows=len(step.lens.rows) if step.lens else self.lens_rows,
+        )
+
+    def for_turn(self) -> "Arrangement":
+        """Return the arrangement for a new turn: the panels that the turn before used."""
+        if not self.seen_window and not self.seen_drafts:
+            return self
+        unseen = self._replace(window=self.seen_window, drafts=self.seen_drafts)
+        return unseen._replace(seen_window=False, seen_drafts=False)
+
+    def for_decoder(self, info: DecoderInfo) -> "Arrangement":
+        """Return the arrangement until the decoder's first step: with a window, unless it is plain decoding, chooses by
+        itself, or has pseudo states.
+        """
+        lens = info.needs == TRANSFER
+        window = info.tree_attention and info.by_hand is None and not lens
+        return Arrangement(window=window, window_rows=self.window_rows, lens=lens, lens_rows=self.lens_rows)
+
 
 MOST_BYTES = 64 * 1024 * 1024
 """Limit for all answers but the latest, encoded: some 60,000 steps of `auto`."""
@@ -42,7 +104,7 @@ class AnswerSteps:
         decoder: the name of the decoder of the latest step.
         finished: the totals of the answer, once it has ended.
         remembered: number of tokens drafted from n-grams of earlier answers.
-        telling: the index of the latest step that emitted several tokens; None without any.
+        last_accepting: the index of the latest step that emitted several tokens; None without any.
         size: encoded size in bytes.
     """
 
@@ -50,7 +112,7 @@ class AnswerSteps:
         self.decoder = ""
         self.finished: TurnFinished | None = None
         self.remembered = 0
-        self.telling: int | None = None
+        self.last_accepting: int | None = None
         self.size = 0
         self._steps: list[bytes] = []
         self._arrangements: list[Arrangement] = []
@@ -66,7 +128,7 @@ class AnswerSteps:
     def add(self, step: Step, arrangement: Arrangement) -> None:
         """Add a step, and the arrangement of panels shown with it."""
         if len(step.token_ids) > 1:
-            self.telling = len(self._steps)
+            self.last_accepting = len(self._steps)
         self.remembered += step.origins.count(EARLIER)
         before = self._arrangements[-1] if self._arrangements else None
         self._arrangements.append(before if before == arrangement else arrangement)  # equal ones share their memory
@@ -83,8 +145,8 @@ class AnswerSteps:
         """Prepare for a continuation. Steps of an earlier, unsettled one are dropped; return whether any were."""
         steps = len(self._steps)
         if self._before is None:
-            self._before = steps, len(self._choices), self.remembered, self.telling, self.size, self.finished
-        steps, choices, self.remembered, self.telling, self.size, self.finished = self._before
+            self._before = steps, len(self._choices), self.remembered, self.last_accepting, self.size, self.finished
+        steps, choices, self.remembered, self.last_accepting, self.size, self.finished = self._before
         del self._steps[steps:], self._arrangements[steps:]
         del self._choices[choices:], self._choices_before[choices:]
         return len(self._steps) < steps

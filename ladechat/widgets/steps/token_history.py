@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ladechat import protocol
 from ladechat.widgets.cells import visible
 from ladechat.widgets.formatting import counted
-from ladechat.widgets.steps.draft_sources import source_of
+from ladechat.widgets.steps.explained import source_of
 
 MODEL = "model"
 
@@ -28,13 +28,6 @@ class WindowGuess(NamedTuple):
     piece: str
 
 
-class Read(NamedTuple):
-    """How a pseudo state settled: the lowest layer from which on its argmax was the token, and the last layer."""
-
-    layer: int
-    layers: int
-
-
 @dataclass(frozen=True)
 class TokenHistory:
     """The history of one token of an answer.
@@ -48,7 +41,7 @@ class TokenHistory:
         tested: number of drafts that the model judged in that pass.
         guesses: the window's guesses for its position, oldest first.
         formed: the step in which the window first completed the n-gram that it was accepted with, if known.
-        read: for hidden transfer, how its pseudo state settled, if it was recorded.
+        read: for hidden transfer, the layer from which on its pseudo state read it, and the last layer, if recorded.
     """
 
     token: int
@@ -60,7 +53,7 @@ class TokenHistory:
     tested: int
     guesses: tuple[WindowGuess, ...]
     formed: int | None
-    read: Read | None
+    read: tuple[int, int] | None
 
     @property
     def drafted(self) -> bool:
@@ -100,11 +93,12 @@ def last_drafted(steps: Sequence[protocol.Step]) -> int | None:
 
 
 def _history(steps: Sequence[protocol.Step], before: Sequence[int], place: int) -> TokenHistory:
-    step = steps[-1]
-    index = place - before[-1]
+    step, index = steps[-1], place - before[-1]
+    token, view = step.token_ids[index], step.lens if step.origins[index] == "hidden_transfer" else None
+    layer = None if view is None else settled_at(view, index, token)
     verdicts = [] if step.draft is None else step.draft.verdicts
     return TokenHistory(
-        token=step.token_ids[index],
+        token=token,
         piece=step.pieces[index],
         step=step.index,
         origin=step.origins[index],
@@ -113,7 +107,7 @@ def _history(steps: Sequence[protocol.Step], before: Sequence[int], place: int) 
         tested=sum(verdict != "untested" for verdict in verdicts),
         guesses=tuple(_guesses(steps[:-1], before, place)),
         formed=_formed(steps, index),
-        read=_read(step, index) if step.origins[index] == "hidden_transfer" else None,
+        read=None if view is None or layer is None else (layer, view.layers[-1]),
     )
 
 
@@ -157,17 +151,14 @@ def _ends_hold(column: tuple[int, ...], ngram: tuple[int, ...]) -> bool:
     return any(column[start : start + length] == ngram for start in range(len(column) - length + 1))
 
 
-def _read(step: protocol.Step, index: int) -> Read | None:
-    """Return the lowest layer from which on all layers have the token as argmax, and the number of layers."""
-    view = step.lens
-    if view is None:
-        return None
+def settled_at(view: protocol.LensView, column: int, token: int) -> int | None:
+    """Return the lowest layer from which on all layers have the token as argmax at a position; None if none has."""
     lowest: int | None = None
     for layer, ids in zip(reversed(view.layers), reversed(view.row_ids), strict=True):
-        if ids[index : index + 1] != [step.token_ids[index]]:
+        if ids[column : column + 1] != [token]:
             break
         lowest = layer
-    return None if lowest is None else Read(lowest, view.layers[-1])
+    return lowest
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------

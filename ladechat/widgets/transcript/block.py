@@ -1,17 +1,21 @@
-"""One message of the conversation: a long question is folded, and an answer may be formatted as Markdown."""
+"""One message: a long question is folded, an answer may be formatted as Markdown, and a text can be found in it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Literal
 
 from msgspec.structs import replace
+from textual.geometry import Offset
 from textual.selection import Selection
 
 from ladechat.widgets.cells import printable
-from ladechat.widgets.flow import PLAIN, Flow, Ink, Line, safe
+from ladechat.widgets.flow import PLAIN, Flow, Ink, Line, Run, safe
 from ladechat.widgets.formatting import counted
 from ladechat.widgets.transcript.markdown import Formatted
 
 INDENT = 2
+INDENTED: Run = (" " * INDENT, PLAIN)
 LINES_BEFORE_FOLDING = 10
 """A question of more lines is folded to `FOLDED_LINES`."""
 FOLDED_LINES = 4
@@ -31,6 +35,7 @@ class Block:
         folded: whether a long question shows its first lines only.
         lines: the lines on the screen: the name, the indented text, and an empty line; empty until the message is laid
             out.
+        sums_up: whether it is a notice with the figures of an answer.
     """
 
     def __init__(self, kind: Kind, name: str, width: int, *, formatted: bool = False) -> None:
@@ -38,7 +43,8 @@ class Block:
         self.name = printable(name) if name else ""
         self.written = ""
         self.folded = kind == "user"
-        self._parts: list[tuple[str, Ink]] = []
+        self.sums_up = False
+        self._parts: list[Run] = []
         self._width = width
         self._flow = Flow(width)
         self._formatted = Formatted(width) if formatted and kind == "model" and width else None
@@ -78,7 +84,7 @@ class Block:
         head = [Line(((self.name, Ink("user" if self.kind == "user" else "label")),))] if self.name else []
         place = len(head) + first if first else 0
         text = self._text_lines()[first:]
-        self.lines[place:] = [*head[place:], *(_indented(line) for line in text), Line()]
+        self.lines[place:] = [*head[place:], *(replace(line, runs=(INDENTED, *line.runs)) for line in text), Line()]
         return place
 
     def _text_lines(self) -> list[Line]:
@@ -109,7 +115,24 @@ class Block:
         """Return whether a question or an answer contains a text; case and line breaks do not matter."""
         return self.kind != "notice" and folded(text) in folded(self.written)
 
-    def append(self, parts: Sequence[tuple[str, Ink]]) -> int:
+    def find(self, text: str, first: int, find: Callable[[str, str], int] = str.find) -> Selection | None:
+        """Return the first occurrence of a text (with `str.rfind` the last) below the name, also across wrapped lines.
+
+        Case does not matter, nor whether words are separated by spaces or line breaks. This message begins at line
+        `first` of the conversation.
+        """
+        written, places, named = "", [], bool(self.name)
+        for y, line in enumerate(self.lines[named:], start=first + named):
+            indent = INDENT if line.text.startswith(" " * INDENT) else 0
+            for x, character in enumerate(line.text[indent:] + line.joint, start=indent):
+                searched = folded(character)  # may be longer than the character: ß is ss
+                written += searched
+                places += [Offset(x, y)] * len(searched)
+        wanted = folded(text)
+        start = find(written, wanted)
+        return None if start < 0 else Selection(places[start], places[start + len(wanted) - 1] + Offset(1, 0))
+
+    def append(self, parts: Sequence[Run]) -> int:
         """Append several texts. Leading white space of a message is skipped.
 
         If the message is formatted, they appear after the next `format`.
@@ -117,7 +140,7 @@ class Block:
         Returns:
             The index of the first line that may have changed.
         """
-        coming: list[tuple[str, Ink]] = []
+        coming: list[Run] = []
         for text, ink in parts:
             shown = text if self._parts or coming else text.lstrip()
             if shown:
@@ -190,20 +213,6 @@ def folded(text: str) -> str:
     return "".join(" " if character.isspace() else character for character in text).casefold()
 
 
-def folded_at(blocks: Iterable[Block], place: int) -> Block | None:
-    """Return the long question whose last line, the hint on how to unfold it, is line `place` of these blocks."""
-    for block in blocks:
-        count = len(block.lines)
-        if place < count:
-            return block if block.foldable and place == count - 2 else None  # the last line of a block is empty
-        place -= count
-    return None
-
-
-def _indented(line: Line) -> Line:
-    return replace(line, runs=((" " * INDENT, PLAIN), *line.runs))
-
-
 def _copied(line: Line) -> str:
     return line.text + line.joint
 
@@ -216,14 +225,105 @@ def _plain(line: Line, start: int, end: int) -> str:
     return text[max(start, shift) : len(text) if end == -1 else end] + (line.joint if end == -1 else "")
 
 
-def answers_in(blocks: Sequence[Block]) -> Iterator[str]:
-    """Yield the raw text of the answers, last first, without notices in between."""
-    parts: list[str] = []
-    for block in reversed(blocks):
-        if block.kind == "user" and parts:
+class Blocks(list[Block]):
+    """The messages in order, one below the other, and where each begins.
+
+    A message that is not laid out has no lines. Which ones are is for the messages to say: this class counts their
+    lines. After a change of any but the last message, `count_anew` must be called.
+
+    Attributes:
+        waiting: number of messages at the start that are not laid out yet.
+        gap: messages in the middle that are not laid out either, after a jump to an earlier message.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._starts: list[int] = []
+        self.waiting = 0
+        self.gap = range(0)
+
+    @property
+    def last_start(self) -> int:
+        """The number of the last message's first line; 0 without messages."""
+        return self._starts[-1] if self._starts else 0
+
+    @property
+    def height(self) -> int:
+        """The number of lines."""
+        return self.last_start + len(self[-1].lines) if self else 0
+
+    @property
+    def lines(self) -> list[Line]:
+        """All lines."""
+        return [line for block in self for line in block.lines]
+
+    def place(self, y: int) -> tuple[int, int]:
+        """Return the number of the message at line `y`, and the line's index in it; there must be a message."""
+        number = bisect_right(self._starts, y) - 1
+        return number, y - self._starts[number]
+
+    def start(self, number: int) -> int:
+        """Return the number of a message's first line."""
+        return self._starts[number]
+
+    def add(self, block: Block) -> None:
+        """Add a message. It waits only if all others do."""
+        self._starts.append(self.height)
+        self.append(block)
+        if block.waits:
+            self.waiting = len(self)
+
+    def keep(self, count: int) -> None:
+        """Remove all but the first `count` messages."""
+        del self[count:]
+        self.count_anew()
+
+    def wait(self) -> None:
+        """Make all messages wait."""
+        for block in self:
+            block.wait()
+        self._starts, self.waiting, self.gap = [0] * len(self), len(self), range(0)
+
+    def lay_out(self, numbers: Iterable[int], width: int, formatted: bool, enough: Callable[[int], bool]) -> int:
+        """Lay out messages in this order; return how many lines they have.
+
+        Args:
+            numbers: of the messages.
+            width: of their text, in cells.
+            formatted: whether answers are formatted.
+            enough: called with the number of lines so far before each message; True leaves the others for another call.
+        """
+        lines = 0
+        for number in numbers:
+            if enough(lines):
+                break
+            self[number].lay_out(width, formatted)
+            lines += len(self[number].lines)
+        if lines:
+            self.count_anew()
+        return lines
+
+    def count_anew(self) -> None:
+        """Count the lines of each message."""
+        sizes = [len(block.lines) for block in self]
+        *self._starts, _ = accumulate(sizes, initial=0)
+        end = len(sizes)
+        self.waiting = next((number for number, size in enumerate(sizes) if size), end)
+        first = next((number for number in range(self.waiting, end) if not sizes[number]), end)
+        self.gap = range(first, next((number for number in range(first, end) if sizes[number]), end))
+
+    def selected(self, selection: Selection) -> str:
+        """Return the raw text of a selection."""
+        return "".join(block.selected(selection, start) for start, block in zip(self._starts, self, strict=True))
+
+    def answers(self) -> Iterator[str]:
+        """Yield the raw text of the answers, last first, without notices in between."""
+        parts: list[str] = []
+        for block in reversed(self):
+            if block.kind == "user" and parts:
+                yield "".join(parts).strip()
+                parts = []
+            if block.kind == "model" and block.written:
+                parts.insert(0, block.written)
+        if parts:
             yield "".join(parts).strip()
-            parts = []
-        if block.kind == "model" and block.written:
-            parts.insert(0, block.written)
-    if parts:
-        yield "".join(parts).strip()

@@ -1,7 +1,7 @@
 """Messages as lines of a scroll view, laid out for its width, and drawn when visible."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import ClassVar
 
@@ -17,9 +17,7 @@ from ladechat.widgets.cells import cell_len
 from ladechat.widgets.flow import Ink, Line
 from ladechat.widgets.later import call_later
 from ladechat.widgets.strips import restyle, strip_of
-from ladechat.widgets.transcript.block import INDENT
-from ladechat.widgets.transcript.blocks import Blocks
-from ladechat.widgets.transcript.find import first_in, last_said
+from ladechat.widgets.transcript.block import INDENT, Blocks
 
 MARGIN = 1
 CACHED_STRIPS = 500
@@ -91,7 +89,9 @@ class MessageLines(ScrollView, can_focus=True):
 
     def found(self, text: str) -> Selection | None:
         """Return the last occurrence of a text in the last message; None if it is not visible there."""
-        return last_said(list(self._blocks)[-1:], self._blocks.height, text)
+        blocks = self._blocks
+        said = blocks and blocks[-1].kind != "notice"
+        return blocks[-1].find(text, blocks.last_start, str.rfind) if said else None
 
     def show(self, messages: range, text: str) -> None:
         """Scroll to the first of these messages that contains a text, and select its first occurrence.
@@ -104,12 +104,12 @@ class MessageLines(ScrollView, can_focus=True):
             return
         self.anchor(False)
         self._lay_out_around(number)
-        place = first_in(blocks[number], blocks.start(number), text)
+        place = blocks[number].find(text, blocks.start(number))
         if place is None and blocks[number].foldable:
             blocks[number].fold(False)
             blocks.count_anew()
             self._take_over_height()
-            place = first_in(blocks[number], blocks.start(number), text)
+            place = blocks[number].find(text, blocks.start(number))
         y = blocks.start(number) if place is None or place.start is None else place.start.y
         self._move_to(max(y - ROWS_ABOVE_MARK, 0))
         self._found_at = place
@@ -152,19 +152,21 @@ class MessageLines(ScrollView, can_focus=True):
             self._move_to(self._blocks.start(seen) + place)
         self._continue()
 
+    def _lay_out(self, numbers: Iterable[int], enough: Callable[[int], bool]) -> int:
+        """Lay out some messages in this order until there are `enough` lines; return how many lines they have."""
+        return self._blocks.lay_out(numbers, self._text_width, self._shows_formatted, enough)
+
     def _lay_out_end(self) -> None:
         """Lay out the last pages, and scroll to the end."""
-        self._blocks.wait()
-        self._blocks.lay_out(self._text_width, self._shows_formatted, lambda lines: lines >= PAGES * self.size.height)
-        self._take_over_height()
+        self._lay_out_around(len(self._blocks), pages_above=PAGES)
         self._move_to(self._blocks.height)
 
-    def _lay_out_around(self, number: int) -> None:
-        """Lay out a message, with some pages below it and one above."""
+    def _lay_out_around(self, number: int, pages_above: int = 1) -> None:
+        """Lay out a message, with some pages below it and one above; the others wait."""
         height = self.size.height
-        self._blocks.wait(number)
-        self._blocks.lay_out_gap(self._text_width, self._shows_formatted, lambda lines: lines >= PAGES * height)
-        self._blocks.lay_out(self._text_width, self._shows_formatted, lambda lines: lines >= height)
+        self._blocks.wait()
+        self._lay_out(range(number, len(self._blocks)), lambda lines: lines >= PAGES * height)
+        self._lay_out(range(number - 1, -1, -1), lambda lines: lines >= pages_above * height)
         self._take_over_height()
 
     def _take_over_height(self) -> None:
@@ -176,33 +178,26 @@ class MessageLines(ScrollView, can_focus=True):
         """Lay out some waiting messages: those below the view in order, then those above it in reverse order."""
         self._next_part = None
         until = monotonic() + PART_SECONDS
-        if self._blocks.gap:
-            self._lay_out_gap(lambda lines: lines > 0 and monotonic() >= until)
-        elif not self._lines_must_stay:
-            self._lay_out_above(lambda lines: lines > 0 and monotonic() >= until)
+        if self._blocks.gap or (self._blocks.waiting and not self._lines_must_stay):
+            self._lay_out_more(lambda lines: lines > 0 and monotonic() >= until)
         self._continue()
 
     def _lay_out_rest(self) -> None:
         """Lay out all waiting messages."""
-        if self._text_width:
-            self._lay_out_gap(lambda _: False)
-            self._lay_out_above(lambda _: False)
+        while self._text_width and not self.laid_out:
+            self._lay_out_more(lambda _: False)
 
-    def _lay_out_gap(self, enough: Callable[[int], bool]) -> None:
-        """Lay out waiting messages below the view, which moves no visible line."""
-        if self._blocks.gap:
-            self._blocks.lay_out_gap(self._text_width, self._shows_formatted, enough)
-            self._redraw()
-            self._grow()
-
-    def _lay_out_above(self, enough: Callable[[int], bool]) -> None:
-        """Lay out waiting messages above all others. The view stays, unless it is scrolling to the start."""
-        if not self._blocks.waiting:
-            return
-        top = self.scroll_offset.y
-        lines = self._blocks.lay_out(self._text_width, self._shows_formatted, enough)
+    def _lay_out_more(self, enough: Callable[[int], bool]) -> None:
+        """Lay out waiting messages below the view, which moves no visible line, or else those above all others. The
+        view stays, unless it is scrolling to the start.
+        """
+        blocks, top = self._blocks, self.scroll_offset.y
+        below = bool(blocks.gap)
+        lines = self._lay_out(blocks.gap or range(blocks.waiting - 1, -1, -1), enough)
         self._redraw()
         self._grow()
+        if below:
+            return
         self._to_start = self._to_start and not top
         if not self._to_start:
             self._move_to(top + lines)
@@ -314,7 +309,9 @@ class MessageLines(ScrollView, can_focus=True):
         return self._strips[place]
 
     def _strip(self, place: int, width: int, selection: Selection | None) -> Strip:
-        base, line = self.rich_style, self._blocks.line(place)
+        base = self.rich_style
+        number, index = self._blocks.place(place)
+        line = self._blocks[number].lines[index]
         runs = (Segment(text, base + self._style(ink)) for text, ink in line.runs)
         segments = list(Segment.simplify(runs))
         span = selection.get_span(place) if selection else None

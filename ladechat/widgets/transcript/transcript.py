@@ -11,11 +11,11 @@ from textual.reactive import reactive
 
 from ladechat import protocol
 from ladechat.palette import MARKUP, Palette
-from ladechat.widgets.flow import PLAIN, UNKNOWN, Ink, Line, ink_at
+from ladechat.widgets.flow import PLAIN, UNKNOWN, Ink, ink_at
 from ladechat.widgets.formatting import is_own, name_of
 from ladechat.widgets.later import Throttle
 from ladechat.widgets.steps.answer_steps import StepPointedAt
-from ladechat.widgets.transcript.block import Block, Kind, answers_in, folded_at
+from ladechat.widgets.transcript.block import Block, Kind
 from ladechat.widgets.transcript.message_lines import ROWS_ABOVE_MARK, MessageLines
 
 FORMATTING_SECONDS = 0.25
@@ -59,10 +59,9 @@ class Transcript(MessageLines):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._formatting = Throttle(self, self._format, FORMATTING_SECONDS, SHARE_FOR_FORMATTING)
+        self._formatting = Throttle(self, self._format, FORMATTING_SECONDS, share=SHARE_FOR_FORMATTING)
         self._marked: tuple[int, int] | None = None
         self._followed = True
-        self._sums: list[int] = []  # the numbers of the notices with an answer's figures
         self._below: list[Block] = []
         """Notices that were below an answer that is being continued; they return when it ends."""
         self._going_on: tuple[int, tuple[int, int]] | None = None
@@ -101,7 +100,7 @@ class Transcript(MessageLines):
 
     def add(self, text: str, ink: Ink = PLAIN) -> None:
         """Add text to the last message."""
-        block = self._blocks.last
+        block = self._blocks[-1]
         place = block.append([(text, ink)])
         if self._shows_formatted:
             self._format()
@@ -113,9 +112,9 @@ class Transcript(MessageLines):
 
         If the beginning of an answer is missing from a recording, the answer begins with them.
         """
-        if not self._blocks or self._blocks.last.kind != "model":
+        if not self._blocks or self._blocks[-1].kind != "model":
             self.start("model")
-        place = self._blocks.last.append(
+        place = self._blocks[-1].append(
             [
                 (piece, Ink("step", step.turn, step.index, len(step.token_ids), token, is_own(step, token)))
                 for step in steps
@@ -129,7 +128,7 @@ class Transcript(MessageLines):
 
     def answers(self) -> Iterator[str]:
         """Return the raw text of the answers, last first, without notices in between."""
-        return answers_in(list(self._blocks))
+        return self._blocks.answers()
 
     def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
         """Add a notice of the program."""
@@ -138,8 +137,8 @@ class Transcript(MessageLines):
 
     def sum_up(self, text: str) -> None:
         """Add a notice with the last answer's figures, followed by the notices that its continuation hid."""
-        self._sums.append(self.blocks)
         self.notice(text)
+        self._blocks[-1].sums_up = True
         self.put_back()
 
     def go_on(self) -> None:
@@ -148,19 +147,16 @@ class Transcript(MessageLines):
 
         If anything else than notices is below the answer, nothing changes.
         """
-        blocks = list(self._blocks)
-        if self._going_on is None:
-            end = len(blocks) - len(list(takewhile(lambda block: block.kind == "notice", reversed(blocks))))
-            if not end or blocks[end - 1].kind != "model":
-                return
-            going_on = end - 1, blocks[end - 1].extent
-        else:
-            going_on = self._going_on
-            end = going_on[0] + 1
-        below = enumerate(blocks[end:], start=end)
-        notices = [block for place, block in below if block.kind == "notice" and place not in self._sums]
+        blocks = self._blocks
+        end = len(blocks) - len(list(takewhile(lambda block: block.kind == "notice", reversed(blocks))))
+        if self._going_on is not None:
+            end = self._going_on[0] + 1
+        elif not end or blocks[end - 1].kind != "model":
+            return
+        going_on = self._going_on or (end - 1, blocks[end - 1].extent)
+        notices = [block for block in blocks[end:] if block.kind == "notice" and not block.sums_up]
         self.keep(end)
-        blocks[end - 1].cut(going_on[1])
+        blocks[-1].cut(going_on[1])
         self._update_last()
         self._below, self._going_on = notices, going_on
 
@@ -188,7 +184,6 @@ class Transcript(MessageLines):
 
     def keep(self, blocks: int) -> None:
         """Remove all but the first `blocks` messages and notices."""
-        self._sums = [place for place in self._sums if place < blocks]
         self._below, self._going_on = [], None
         if blocks < len(self._blocks):
             self._formatting.cancel()  # it formats the last block only, which is removed
@@ -208,7 +203,7 @@ class Transcript(MessageLines):
         self._lay_out_anew()
 
     def _format(self) -> None:
-        self._blocks.last.format()
+        self._blocks[-1].format()
         self._update_last()
 
     def action_fold(self) -> None:
@@ -262,10 +257,10 @@ class Transcript(MessageLines):
             self._followed = self.follows_end
             self.anchor(False)
         self._mark((turn, step))
-        place = self._blocks.last_where(self._shows_marked)
+        place = self._marked_line()
         if place is None and not self.laid_out:
             self._lay_out_rest()
-            place = self._blocks.last_where(self._shows_marked)
+            place = self._marked_line()
         top, height = self.scroll_offset.y, self.scrollable_content_region.height - 1
         if place is not None and not top <= place < top + height:
             self.scroll_to(y=max(place - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
@@ -283,8 +278,11 @@ class Transcript(MessageLines):
             self.watch_formatted()
         self._redraw()
 
-    def _shows_marked(self, line: Line) -> bool:
-        return any(ink.kind == "step" and (ink.turn, ink.step) == self._marked for _, ink in line.runs)
+    def _marked_line(self) -> int | None:
+        """Return the number of the last line with a token of the marked step; None if none is laid out."""
+        lines = self._blocks.lines
+        inks = ((y, ink) for y in range(len(lines) - 1, -1, -1) for _, ink in lines[y].runs)
+        return next((y for y, ink in inks if ink.kind == "step" and (ink.turn, ink.step) == self._marked), None)
 
     def on_click(self, event: events.Click) -> None:
         """Post `StepPointedAt` when a token is clicked; fold or unfold a long question by a click below it.
@@ -295,11 +293,14 @@ class Transcript(MessageLines):
         if offset is None or self.text_selection is not None:
             return
         y = self.scroll_offset.y + offset.y
-        if (folded := folded_at(self._blocks, y)) is not None:
-            self._fold([folded])
+        if y >= self._blocks.height:
             return
-        ink = ink_at(self._blocks.line(y), offset.x) if y < self._blocks.height else PLAIN
-        if ink.kind == "step":
+        number, place = self._blocks.place(y)
+        block = self._blocks[number]
+        ink = ink_at(block.lines[place], offset.x)
+        if block.foldable and place == len(block.lines) - 2:  # the hint, before the empty line
+            self._fold([block])
+        elif ink.kind == "step":
             self.post_message(StepPointedAt(ink.turn, ink.step, ink.token))
         elif ink.kind == "answer":
             self.post_message(StepPointedAt(None, 0, 0))

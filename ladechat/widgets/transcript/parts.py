@@ -1,12 +1,72 @@
-"""The parts of formatted text, paragraphs and tables, which know their place in the raw text."""
+"""The parts of formatted text, paragraphs, tables and highlighted listings, which know their place in the raw text."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String, _TokenType
+from pygments.util import ClassNotFound
+
 from ladechat.widgets.cells import cell_len
-from ladechat.widgets.flow import Ink, Line, Run, wrap
+from ladechat.widgets.flow import Ink, Line, Markup, Run, wrap
+
+LANGUAGES = {
+    word: name
+    for name, words in {
+        "Bash": "bash", "C": "c", "C++": "c++ cpp", "CSS": "css", "diff": "diff", "Dockerfile": "dockerfile",
+        "Go": "go", "Haskell": "haskell", "HTML": "html", "INI": "ini", "Java": "java", "JavaScript": "javascript js",
+        "JSON": "json", "Kotlin": "kotlin", "Lua": "lua", "make": "make makefile", "PHP": "php", "Python": "py python",
+        "R": "r", "Ruby": "ruby", "Rust": "rust", "Scala": "scala", "shell": "sh shell", "SQL": "sql", "Swift": "swift",
+        "TOML": "toml", "TypeScript": "ts typescript", "XML": "xml", "YAML": "yaml",
+    }.items()
+    for word in words.split()
+}  # fmt: skip
+"""Highlighted languages, by the words used for them in answers: those whose lexers are known to take linear time."""
+MOST_CHARACTERS = 20_000
+"""Maximum length of a highlighted listing."""
+
+_KINDS: dict[Markup, tuple[_TokenType, ...]] = {
+    "comment": (Comment,),
+    "keyword": (Keyword, Operator.Word, Name.Tag, Generic.Heading, Generic.Subheading),
+    "string": (String, Generic.Inserted),
+    "number": (Number, Generic.Deleted),
+    "name": (Name.Function, Name.Class, Name.Decorator, Name.Attribute),
+}
+
+
+def language_name(word: str) -> str:
+    """Return the name of a language, given the word after the opening fence; that word if it is not known."""
+    return LANGUAGES.get(word.lower(), word)
+
+
+def listing(code: str, language: str) -> list[list[Run]]:
+    """Return the lines of a listing, highlighted for its language."""
+    lines: list[list[Run]] = [[]]
+    for kind, text in _tokens(code, language):
+        first, *more = text.split("\n")
+        for number, part in enumerate([first, *more]):
+            if number:
+                lines.append([])
+            if part:
+                lines[-1].append((part, Ink(kind)))
+    return lines
+
+
+def _tokens(code: str, language: str) -> Iterable[tuple[Markup, str]]:
+    if language.lower() not in LANGUAGES or len(code) > MOST_CHARACTERS:
+        return [("listing", code)]
+    try:
+        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return [("listing", code)]
+    return ((_kind(token), text) for token, text in lexer.get_tokens(code))
+
+
+def _kind(token: _TokenType) -> Markup:
+    return next((kind for kind, families in _KINDS.items() if any(token in one for one in families)), "listing")
+
 
 LEAST_TEXT_CELLS = 16
 """Minimum cells of text in a line; bullets and bars of deep nesting are dropped for it."""

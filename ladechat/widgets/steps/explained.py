@@ -1,7 +1,10 @@
-"""The sources of drafts: their names on the screen, and descriptions."""
+"""Drafts in words: their sources, and tokens of the chat format among them."""
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
+
+from ladechat.widgets.cells import visible
 
 EARLIER = "earlier"
 
@@ -51,3 +54,21 @@ def sources_explained(names: Iterable[str]) -> str:
     """Return a description of each source, once, in order of first appearance; "" if none is known."""
     known = [f"{one.name}, {one.meaning}" for one in map(source_of, dict.fromkeys(names)) if one.meaning]
     return f"Where drafts come from: {'; '.join(known)}." if known else ""
+
+
+_OF_THE_FORMAT = re.compile(
+    r"<[|｜].+[|｜]>"  # <|im_end|>, <｜User｜>
+    r"|</?s>|<(bos|eos|pad|unk)>|<\w+_of_\w+>"  # <end_of_turn>
+    r"|\[/?[A-Z_]{3,}\]|<</?SYS>>"  # [/INST]
+)
+MOST_NAMED = 2
+
+
+def format_explained(pieces: Iterable[str]) -> str:
+    """Return an explanation of the chat-format tokens among these pieces, found by their form; "" without any."""
+    found = [f"‹{visible(one)}›" for one in dict.fromkeys(pieces) if _OF_THE_FORMAT.fullmatch(one.strip())]
+    if not found:
+        return ""
+    named = found[:MOST_NAMED]
+    what = f"{' and '.join(named)} {'are tokens' if named[1:] else 'is a token'} of the chat format"
+    return f"{what} (who speaks, where a text ends): the model can guess such tokens too."

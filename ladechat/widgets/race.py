@@ -1,21 +1,23 @@
-"""One decoder in a race: its figures, its progress, and its answer in the colours of its steps."""
+"""The widgets of a race: one lane for each decoder, and remarks below them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import ClassVar
 
 from rich.style import Style
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Container, Vertical
+from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
 
 from ladechat.palette import Palette
 from ladechat.protocol import Step
 from ladechat.widgets.bars.seek_bar import DONE, HERE, TO_COME
-from ladechat.widgets.cells import cell_len
-from ladechat.widgets.panels.panel import Panel, Row, longest
+from ladechat.widgets.cells import cell_len, shorten
+from ladechat.widgets.panels.panel import Panel, Row, longest, wrapped
 from ladechat.widgets.transcript.transcript import Transcript
 
 SEPARATOR = " · "
@@ -52,18 +54,12 @@ class LaneHead(Panel):
 
     standing: reactive[Standing] = reactive(Standing)
 
+    @dataclass
     class Sought(Message):
-        """The user has clicked at a fraction of the bar.
+        """The user has clicked at a fraction (0 to 1) of the bar of a lane."""
 
-        Args:
-            lane: the lane of the bar.
-            fraction: 0 to 1.
-        """
-
-        def __init__(self, lane: "LaneView", fraction: float) -> None:
-            super().__init__()
-            self.lane = lane
-            self.fraction = fraction
+        lane: "LaneView"
+        fraction: float
 
     def __init__(self, label: str) -> None:
         super().__init__()
@@ -151,3 +147,25 @@ class Lanes(Container):
         lanes, beside = self.query_children(LaneView), self.screen.has_class("-wide")
         for lane in lanes:
             lane.styles.max_width = (self.content_size.width + GAP) // len(lanes) - GAP if beside else None
+
+
+class Remarks(Panel):
+    """Sentences, the first of them highlighted; wrapped, as many as fit."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.sentences: tuple[str, ...] = ()
+
+    def say(self, *sentences: str) -> None:
+        """Replace the sentences."""
+        if sentences != self.sentences:
+            self.sentences = sentences
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.rows(width, 0))
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        styles = chain([Style(bold=True)], repeat(self.muted))
+        texts = (shorten(sentence, 4 * width) for sentence in self.sentences)
+        return [row for text, style in zip(texts, styles, strict=False) for row in wrapped(text, width, style)]

@@ -1,10 +1,17 @@
-"""A list of options that may be long: rows are created as the user gets near them."""
+"""Lists of options: the highlighted row stays visible, and a long list creates rows as the user gets near them."""
 
 from collections.abc import Callable
 
 from textual.content import Content
+from textual.widgets import OptionList
 
-from ladechat.widgets.lists.marked_list import MarkedList
+
+class MarkedList(OptionList):
+    """Scrolls to the highlighted row when the list gets fewer rows, as below a longer sentence."""
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.scroll_to_highlight)
+
 
 ROWS_AT_ONCE = 30
 """More rows than are in view; further ones are created as the user moves down."""

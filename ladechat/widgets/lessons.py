@@ -1,0 +1,115 @@
+"""The card of a lesson, and the panels beside it."""
+
+from typing import NamedTuple
+
+from rich.style import Style
+from textual.geometry import Size
+
+from ladechat.widgets.cells import shorten
+from ladechat.widgets.panels.panel import Panel, Row, wrapped
+from ladechat.widgets.panels.side import SidePanels
+
+
+class LessonCard(NamedTuple):
+    """What a card shows.
+
+    Attributes:
+        heading: the scene, at the left, and the card, at the right.
+        text: the text, wrapped when drawn.
+        hint: what the reader can do.
+        choices: one line each, numbered.
+        chosen: the index of the reader's prediction.
+        outcome: the index of the choice that came true.
+        urgent: whether the hint is highlighted.
+    """
+
+    heading: tuple[str, str] = ("", "")
+    text: str = ""
+    hint: str = ""
+    choices: tuple[str, ...] = ()
+    chosen: int | None = None
+    outcome: int | None = None
+    urgent: bool = False
+
+
+class LessonBox(Panel, can_focus=True):
+    """A heading, a text, the choices of a prediction, and a last line with instructions."""
+
+    DEFAULT_CSS = """
+    LessonBox:focus > .panel--title { color: $text-accent; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.card = LessonCard()
+        self._top = 0  # first visible line of text and choices, if not all fit
+
+    def show(self, card: LessonCard) -> None:
+        """Replace the card."""
+        if card != self.card:
+            self._top = 0 if card.text != self.card.text else self._top
+            self.card = card
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return 1 + len(self._body(width)) + len(self._hint(width))
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        hint = self._hint(width)
+        room = max(height - 1 - len(hint), 1)
+        whole = self._body(width)
+        self._top = min(self._top, max(len(whole) - room, 0))
+        body = whole[self._top : self._top + room]
+        empty: list[Row] = [[] for _ in range(room - len(body))]
+        title, place = self.card.heading
+        more = f"{'↑' if self._top else ' '}{'↓' if self._top + room < len(whole) else ' '}".strip()
+        head = self.header(width, (title,), (more or place,))
+        return [head, *body, *empty, *hint]
+
+    def scroll_text(self, lines: int) -> None:
+        """Scroll the text down by a number of lines, if not all of it fits."""
+        self._top = max(self._top + lines, 0)
+        self.refresh()
+
+    def _hint(self, width: int) -> list[Row]:
+        return wrapped(self.card.hint, width, Style(bold=self.card.urgent)) or [[]]
+
+    def _body(self, width: int) -> list[Row]:
+        lines = wrapped(self.card.text, width, Style())
+        return [*lines, *(self._choice(number, text, width) for number, text in enumerate(self.card.choices))]
+
+    def _choice(self, number: int, text: str, width: int) -> Row:
+        """Return the row of a choice, with marks for the reader's prediction and for the outcome."""
+        true, made = number == self.card.outcome, number == self.card.chosen
+        mark = "✓" if true else "✗" if made and self.card.outcome is not None else " "
+        suffix = " · your prediction" if made else ""
+        style = Style(bold=True) if made or true else Style()
+        return [(shorten(f"{mark} {number + 1}  {text}{suffix}", width), style)]
+
+
+ROWS_FOR_ALL = 36
+"""Minimum height of the terminal for several panels; on a lower one, each would have too few rows."""
+WITH_EVERY_DECODER = "speed"
+
+
+class LessonPanels(SidePanels):
+    """Shows the panel requested by its id, and on a high terminal also the decoder's other panels."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._wanted = ""
+
+    def show_panel(self, wanted: str) -> None:
+        """Show this panel in any case."""
+        if wanted != self._wanted:
+            self._wanted = wanted
+            self._apply()
+
+    def _apply(self) -> None:
+        super()._apply()
+        low = self.app.size.height < ROWS_FOR_ALL
+        for panel in self.query(Panel):
+            among_others = panel.display or panel.id == WITH_EVERY_DECODER
+            panel.display = panel.id == self._wanted or (among_others and not low)
+        side_by_side = self.query_one("#pass")
+        side_by_side.display = any(panel.display for panel in side_by_side.query(Panel))

@@ -1,1 +1,0 @@
-"""What a lesson shows beside a running engine."""

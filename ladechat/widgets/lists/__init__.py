@@ -1,1 +1,0 @@
-"""Lists to choose from, and a field beside them."""
