@@ -37,8 +37,6 @@ HUES = {
     True: ("#72b9ff", "#e3b341", "#5fd08a", "#ff95a8", "#56d4dd", "#c9a4ff"),
     False: ("#0a4f9e", "#7a4a00", "#155c2d", "#a01d42", "#085a63", "#5f33ad"),
 }
-_DARK = HUES[True]
-_LIGHT = HUES[False]
 # Reduced to 256 colours, the light ones would be too light. These are exact colours of the cube of 256.
 _LIGHT_256 = ("#0000d7", "#870000", "#005f5f", "#af005f", "#005f00", "#870087")
 # Colours of the 16, with rich's values, so that reducing them gives these colours; the hues above would be reduced to
@@ -46,10 +44,10 @@ _LIGHT_256 = ("#0000d7", "#870000", "#005f5f", "#af005f", "#005f00", "#870087")
 # blue, red and magenta with alternating cues give six looks too.
 _DARK_16 = ("#5555ff", "#ffff55", "#55ff55", "#ff5555", "#55ffff", "#ff55ff")
 _LIGHT_16 = ("#0000aa", "#aa0000", "#aa00aa")
-INKS: Mapping[tuple[Depth, bool], tuple[str, ...]] = {
-    (Depth.TRUE, True): _DARK,
-    (Depth.TRUE, False): _LIGHT,
-    (Depth.EIGHT_BIT, True): _DARK,
+HUES_ON: Mapping[tuple[Depth, bool], tuple[str, ...]] = {
+    (Depth.TRUE, True): HUES[True],
+    (Depth.TRUE, False): HUES[False],
+    (Depth.EIGHT_BIT, True): HUES[True],
     (Depth.EIGHT_BIT, False): _LIGHT_256,
     (Depth.STANDARD, True): _DARK_16,
     (Depth.STANDARD, False): _LIGHT_16,
@@ -97,15 +95,16 @@ class Palette:
         """Return the palette for the environment: its color depth, and whether NO_COLOR is set (no-color.org)."""
         return cls(dark=dark, colour=not os.environ.get("NO_COLOR"), depth=Depth.detect(os.environ))
 
-    def step(self, index: int, tokens: int, *, own: bool = False) -> Style:
+    def style_of_step(self, index: int, tokens: int, *, own: bool = False) -> Style:
         """Return the style of the tokens of step `index`. A step of one token looks like plain text.
 
         Steps of several tokens alternate between two cues, so that two in a row differ without colour too. The cue
-        marks drafted tokens: the model's `own` next token has only the hue of its step.
+        marks drafted tokens: the model's `own` next token has only the hue of its step. All `tokens` that the step
+        emitted count, also one without text, such as the end token.
         """
         if tokens < 2:
             return Style()
-        hues = INKS[self.depth, self.dark]
+        hues = HUES_ON[self.depth, self.dark]
         hue = hues[0] if self.look is Look.DEMO else hues[index % len(hues)]
         return self._coloured(hue) if own else self._cue(index) + self._coloured(hue)
 
@@ -114,15 +113,15 @@ class Palette:
         return _VERDICTS.get(verdict, Style())
 
     def markup(self, kind: str) -> Style:
-        """Return the style of a part of formatted text, by its ink. Inline code is reversed without colours."""
+        """Return the style of a part of formatted text, by its kind. Inline code is reversed without colours."""
         if kind == "code" and not self.colour:
             return Style(reverse=True)
-        hues = INKS[self.depth, self.dark]
+        hues = HUES_ON[self.depth, self.dark]
         cue, hue = MARKUP.get(kind, (Style(), None))
         return cue if hue is None else cue + self._coloured(hues[hue % len(hues)])
 
     def _cue(self, index: int) -> Style:
-        """Return underlined and bold by turns; reversed where bold is shown lighter, and unreadable."""
+        """Return underlined and bold by turns; reversed instead of bold where a terminal shows bold too light to read."""
         if index % 2 == 0:
             return Style(underline=True)
         lightens = self.colour and self.depth is Depth.STANDARD and not self.dark

@@ -25,7 +25,7 @@ from ladechat.tuning.costs import PassCosts
 
 
 class TrainedParts(Protocol):
-    """TrainedParts maps or heads, as drafters need them."""
+    """Trained maps or heads, as drafters need them."""
 
     @property
     def maps(self) -> TransferMaps | MedusaHeads:
@@ -153,8 +153,8 @@ AUTO_WINDOW, AUTO_NGRAM, AUTO_GUESSES = 15, 5, 15
 
 
 def _auto(runner: Runner, shared: Shared) -> Decoder:
-    """Return a decoder with all drafters except those without trained maps; the window only where slots are nearly
-    free.
+    """Return a decoder with pool, suffix and recycling; with the window where slots are nearly free; with hidden
+    transfer and Medusa where maps and heads are trained.
     """
     shared.costs.refresh()
     drafters = [

@@ -7,6 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "ladechat").rglob("*.py"))
 
@@ -74,6 +76,35 @@ def test_the_table_of_rooms_says_which_other_rooms_each_one_knows() -> None:
     known = {room: imported(room) & set(said) for room in said}
     together = known["engine"] | known["bench"]  # in one row
     assert said == known | {"engine": together, "bench": together}
+
+
+CONTRACTS = ("protocol", "session.source", "decoder.drafters.drafter", "decoder.runner", "decoder.step")
+"""What two modules may share instead of knowing each other."""
+
+
+@pytest.mark.parametrize(("way", "most"), [(0, 30), (1, 8)], ids=["a token", "W"])
+def test_each_module_on_a_way_of_the_tour_is_linked_to_one_before_it(way: int, most: int) -> None:
+    section = (ROOT / "docs/tour.md").read_text(encoding="utf-8").partition("## Through the whole program")[2]
+    ways = section.partition("The value of the slider W")[::2]
+    modules = [name.replace("/", ".") for name in re.findall(r"^\d+\. \[`(.+?)\.py`\]", ways[way], re.MULTILINE)]
+    assert 5 < len(modules) <= most
+    for place, module in enumerate(modules[1:], start=1):
+        assert any(linked(module, before) for before in modules[:place]), module
+
+
+def linked(one: str, other: str) -> bool:
+    """Whether one module imports the other, or both a contract."""
+    ones, others = modules_imported_by(one), modules_imported_by(other)
+    return one in others or other in ones or any(contract in ones & others for contract in CONTRACTS)
+
+
+def modules_imported_by(module: str) -> set[str]:
+    """The modules of ladechat that a module imports, and itself; of the protocol, whatever part."""
+    tree = ast.parse((ROOT / "ladechat" / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8"))
+    sources = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    names = {one.module or "" for one in sources} | {f"{one.module}.{n.name}" for one in sources for n in one.names}
+    found = {name.removeprefix("ladechat.") for name in names if name.startswith("ladechat")} | {module}
+    return found | {"protocol" for name in found if name.startswith("protocol")}
 
 
 def test_no_class_has_more_than_three_parents() -> None:

@@ -13,7 +13,7 @@ from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
 from ladechat.contrast import contrast
-from ladechat.palette import INKS, VERDICT_MARKS, Depth, Look, Palette
+from ladechat.palette import HUES_ON, VERDICT_MARKS, Depth, Look, Palette
 
 THEMES = {True: "textual-dark", False: "textual-light"}
 OFFERED = [theme for theme in BUILTIN_THEMES.values() if not theme.name.startswith("ansi")]
@@ -64,7 +64,7 @@ def test_two_steps_in_a_row_differ_in_hue_and_in_cue(
 ) -> None:
     depth, dark = where
     palette = Palette(dark=dark, depth=depth)
-    one, other = (palette.step(index + i, n) for i, n in enumerate((tokens, more)))
+    one, other = (palette.style_of_step(index + i, n) for i, n in enumerate((tokens, more)))
     assert seen(one, depth)[0] != seen(other, depth)[0]
     assert cue(one) != cue(other)
     assert any(cue(one)) and any(cue(other))
@@ -72,7 +72,7 @@ def test_two_steps_in_a_row_differ_in_hue_and_in_cue(
 
 @pytest.mark.parametrize(("depth", "dark"), EVERYWHERE)
 def test_six_steps_in_a_row_all_look_different_in_the_colours_that_the_terminal_has(depth: Depth, dark: bool) -> None:
-    looks = [seen(Palette(dark=dark, depth=depth).step(index, 2), depth) for index in range(6)]
+    looks = [seen(Palette(dark=dark, depth=depth).style_of_step(index, 2), depth) for index in range(6)]
     assert all(one != other for one, other in combinations(looks, 2))
 
 
@@ -83,12 +83,12 @@ def test_verdicts_differ_by_shape_and_have_no_hue() -> None:
 
 @pytest.mark.parametrize("palette", [*LOOKS, Palette(colour=False)])
 def test_a_step_of_one_token_is_plain(palette: Palette) -> None:
-    assert all(palette.step(index, 1) == Style() for index in range(12))
+    assert all(palette.style_of_step(index, 1) == Style() for index in range(12))
 
 
 @pytest.mark.parametrize(("depth", "dark"), EVERYWHERE)
 def test_in_the_demo_look_every_parallel_step_is_the_same_blue(depth: Depth, dark: bool) -> None:
-    styles = [Palette(dark=dark, depth=depth, look=Look.DEMO).step(index, 3) for index in range(12)]
+    styles = [Palette(dark=dark, depth=depth, look=Look.DEMO).style_of_step(index, 3) for index in range(12)]
     (blue,) = {style.color for style in styles}
     assert blue is not None
     red, green, blueness = blue.get_truecolor()
@@ -102,7 +102,7 @@ def test_without_colour_no_style_has_any_and_cues_still_tell_neighbours_apart(
     look: Look, depth: Depth, dark: bool
 ) -> None:
     palette = Palette(colour=False, look=look, depth=depth, dark=dark)
-    steps = [palette.step(index, 2) for index in range(12)]
+    steps = [palette.style_of_step(index, 2) for index in range(12)]
     assert all(style.color is None and style.bgcolor is None for style in steps)
     assert all(cue(one) != cue(other) for one, other in pairwise(steps))
 
@@ -146,7 +146,7 @@ def test_the_depth_is_the_one_that_textual_draws_in(
 @pytest.mark.parametrize("theme", OFFERED, ids=lambda theme: theme.name)
 def test_every_colour_can_be_read_on_the_surfaces_of_each_theme(theme: Theme, surface: str) -> None:
     behind = Color.parse(theme.to_color_system().generate()[surface])
-    low = {name: contrast(Color.parse(name), behind) for name in INKS[Depth.TRUE, theme.dark]}
+    low = {name: contrast(Color.parse(name), behind) for name in HUES_ON[Depth.TRUE, theme.dark]}
     assert {name: round(ratio, 2) for name, ratio in low.items() if ratio < 4.5} == {}
 
 
@@ -157,7 +157,7 @@ def test_of_256_colours_those_are_taken_that_can_be_read(dark: bool, surface: st
     behind = Color(*drawn(theme, Depth.EIGHT_BIT).get_truecolor())
     low = {
         name: contrast(Color(*drawn(name, Depth.EIGHT_BIT).get_truecolor()), behind)
-        for name in INKS[Depth.EIGHT_BIT, dark]
+        for name in HUES_ON[Depth.EIGHT_BIT, dark]
     }
     assert {name: round(ratio, 2) for name, ratio in low.items() if ratio < 4.5} == {}
 
@@ -168,7 +168,7 @@ def test_of_256_colours_those_are_taken_that_can_be_read(dark: bool, surface: st
 def test_of_sixteen_colours_those_are_taken_that_can_be_read(dark: bool, surface: str, terminal: str) -> None:
     shown = [Color.parse(f"#{colour}") for colour in TERMINALS[terminal].split()]
     behind = shown[number(BUILTIN_THEMES[THEMES[dark]].to_color_system().generate()[surface])]
-    for colour in INKS[Depth.STANDARD, dark]:
+    for colour in HUES_ON[Depth.STANDARD, dark]:
         # Bright blue is the darkest: no terminal's has 4.5:1, and without it there would be no six.
         least = 4.1 if number(colour) == 12 else 4.5
         assert contrast(shown[number(colour)], behind) >= least, colour

@@ -57,10 +57,10 @@ class Runner(Protocol):
         ...
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
-        """Bring `tokens[:-1]` into the cache, reusing the common prefix it already holds.
+        """Make `tokens[:-1]` the cached tokens: keep the common prefix of both, drop what follows it, read the rest.
 
-        Runs in chunks and yields the number of cached tokens after each, so that a caller can report progress or stop:
-        closing the iterator leaves a shorter prefix in the cache. Yields nothing when nothing is missing.
+        A generator that reads in chunks and yields the number of cached tokens after each, so that a caller can report
+        progress or stop: closing it leaves a shorter prefix in the cache. Yields nothing when nothing is missing.
 
         Raises:
             ValueError: no tokens, or more than the context holds.
@@ -72,10 +72,12 @@ class Runner(Protocol):
         ...
 
     def forward(self, tree: SlotTree) -> torch.Tensor:
-        """Run one pass over the T slots of `tree`; return the (T, vocabulary) logits, on the model's device.
+        """Run one pass over the T slots of `tree`, however many; return the (T, vocabulary) logits, in the model's type
+        and on its device.
 
-        Slot 0 has position `len(self.tokens)`. The new keys and values are provisional until `commit`. The next pass
-        may overwrite the logits.
+        Slot 0 has position `len(self.tokens)`. The new keys and values are provisional until `commit`: without one,
+        the next pass drops them. It may also overwrite the logits. A runner whose memory is used up raises
+        `MemoryError`, or what torch raises then.
 
         Raises:
             ValueError: a slot's position is not among the next `max_positions`, or it takes no tree of several slots.
@@ -98,7 +100,9 @@ class Runner(Protocol):
         ...
 
     def commit(self, slots: Sequence[int]) -> None:
-        """Move these slots of the last pass into the cache, in this order, and drop its other slots.
+        """Move these slots of the last pass into the cache, and drop its other slots.
+
+        They are a path from slot 0 downwards, in this order, or none.
 
         Raises:
             RuntimeError: there was no pass since the last commit.

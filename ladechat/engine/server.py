@@ -127,7 +127,7 @@ def _serve_model(
 
 
 class Engine:
-    """Carries out commands, one after another. While a turn runs it is the turn's `Listener`."""
+    """Carries out commands, one after another. While a turn runs it is the turn's `TurnListener`."""
 
     def __init__(
         self,
@@ -175,14 +175,14 @@ class Engine:
         gc.collect()  # takes a few ms: model and libraries are excluded
         return self._inbox.wait()
 
-    def stop_wanted(self) -> bool:
-        """See `ladechat.engine.turn.Listener`."""
+    def take_commands(self) -> bool:
+        """See `ladechat.engine.turn.TurnListener`."""
         while (command := self._inbox.poll()) is not None:
             self._take(command)
         return self._stop
 
     def until_due(self, emit: "Emit") -> float | None:
-        """See `ladechat.engine.turn.Listener`."""
+        """See `ladechat.engine.turn.TurnListener`."""
         self._apply_changes(emit)
         waited = 0.0
         while (left := self._pace.seconds_left()) != 0:
@@ -192,7 +192,7 @@ class Engine:
             waited += time.perf_counter() - began
             if command is not None:
                 self._take(command)
-            if self.stop_wanted():
+            if self.take_commands():
                 return None
             self._apply_changes(emit)
         self._pace.begin_step()
@@ -215,7 +215,9 @@ class Engine:
                 self._stream.emit(bad_command(command))
 
     def _apply_changes(self, emit: "Emit") -> None:
-        """Apply the changes of settings that have come, and emit the result; not in an answer with its own decoder."""
+        """Apply the changes of settings that have come, and emit the result; in an answer with a decoder of its own (a race's),
+        after it.
+        """
         from ladechat.engine.decoders import RefusedSettings
 
         if self._changes_wait:

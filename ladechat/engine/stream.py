@@ -35,7 +35,10 @@ class EventStream:
         return cls(descriptor)
 
     def emit(self, *events: Event) -> None:
-        """Number, time and write events, in one write: each wakes the reader. If nobody reads, end the process."""
+        """Give events their numbers and times, and write them at once: each write wakes the reader.
+
+        If nobody reads, the process ends.
+        """
         with self._lock:
             lines = bytearray()
             try:
@@ -79,7 +82,7 @@ class Inbox:
         return self._queue.get()
 
     def poll(self, seconds: float | None = 0.0) -> Command | ProtocolError | None:
-        """Return as `wait` does, but None after `seconds` without a command; None seconds: wait without end."""
+        """Return the next command, or None if none comes within `seconds`. If `seconds` is None, wait as `wait` does."""
         try:
             return self._queue.get(timeout=seconds if seconds is None else min(seconds, threading.TIMEOUT_MAX))
         except queue.Empty:

@@ -49,8 +49,11 @@ class Emit(Protocol):
 class TurnListener(Protocol):
     """Looks for commands while a turn runs."""
 
-    def stop_wanted(self) -> bool:
-        """Return whether a stop has come. Called between two steps and between two chunks of the prompt."""
+    def take_commands(self) -> bool:
+        """Take the commands that have come, and return whether a stop is among them.
+
+        Called between two steps and between two chunks of the prompt. Changes of settings wait for `until_due`.
+        """
         ...
 
     def until_due(self, emit: Emit) -> float | None:
@@ -120,7 +123,7 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: T
     max_new_tokens = command.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
     context_length = service.loaded.context_length
     fit = partial(service.chat.fit, command.messages, context_length, max_new_tokens)
-    prompt = unless_stopped(fit, listener.stop_wanted)
+    prompt = unless_stopped(fit, listener.take_commands)
     if prompt is None:
         emit(*stopped_before_it_began(command, max_new_tokens, service.decoders.settings))
         return
@@ -195,12 +198,12 @@ class _Turn:
     def prefill(self, listener: TurnListener) -> bool:
         """Run the prompt through the model. Return False if it was stopped meanwhile."""
         started = time.perf_counter()
-        stopped = listener.stop_wanted()
+        stopped = listener.take_commands()
         if not stopped:
             prompt = self.prompt.all_ids
             for done in self.service.loaded.runner.prefill(prompt):
                 self.emit(protocol.Prefilling(turn=self.number, done_tokens=done, total_tokens=len(prompt) - 1))
-                stopped = listener.stop_wanted()
+                stopped = listener.take_commands()
                 if stopped:
                     break
         self.prefill_seconds = time.perf_counter() - started
@@ -230,7 +233,7 @@ class _Turn:
                 decision = self.service.decoders.observe_policy()
                 step_ms, started, timed = 1000 * (now - started - timing), now, timed + timing
                 self.token_ids += step.tokens
-                reason = self._end() or ("stopped" if listener.stop_wanted() else None)
+                reason = self._end() or ("stopped" if listener.take_commands() else None)
                 self.pending.append((step, step_ms, decision))
                 if step.plain:
                     self.service.cost.observe(step.cache_length, step.forward_seconds)

@@ -113,13 +113,13 @@ def _spans(turn: ExportedTurn) -> Iterator[str]:
 
 def _hue(step: Step) -> str:
     """Return the CSS class of a step's colour."""
-    look = PALETTE.step(step.index, len(step.token_ids))
+    look = PALETTE.style_of_step(step.index, len(step.token_ids))
     return "plain" if look.color is None else f"hue{step.index % len(HUES[True])}"
 
 
 def _cue(step: Step, token: int) -> str:
     """Return the CSS class of a drafted token's cue, which does not depend on colour."""
-    look = PALETTE.step(step.index, len(step.token_ids), own=is_own(step, token))
+    look = PALETTE.style_of_step(step.index, len(step.token_ids), own=is_own(step, token))
     return "bold" if look.bold else "underlined" if look.underline else ""
 
 

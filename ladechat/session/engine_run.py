@@ -38,7 +38,7 @@ class EngineRun:
             began: called once that one has ended.
         """
         if self._running is None:
-            self.restart_silence()
+            self.reset_silence()
             self._running = asyncio.create_task(self.run(after, began))
             if after is not None:
                 self._others.append(after)
@@ -75,7 +75,7 @@ class EngineRun:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def restart_silence(self) -> None:
+    def reset_silence(self) -> None:
         """Count the silence from now."""
         self._silent_since = time.monotonic()
 
@@ -92,15 +92,15 @@ class EngineRun:
         """Run the engine to its end; `start` runs this in a task of its own."""
         if after is not None:
             await after.close()
-        self.restart_silence()
+        self.reset_silence()
         began()
         last: Event | None = None
         try:
             await self._engine.start()
             async for last in self._engine.events():
-                self.restart_silence()
+                self.reset_silence()
                 self.came(last)
-            await self._engine.close()
+            await self._engine.close()  # only now all of its log is there, of which the reason is a line
             why = and_last_line("The engine has ended.", self._engine)
         except OSError as error:
             why = f"The engine could not be run: {error}."

@@ -167,7 +167,7 @@ class EngineSession(SessionEngines):
     def clear(self) -> None:
         """Start a new conversation."""
         system = self.conversation.system
-        self.conversation.restart()
+        self.conversation.begin_new()
         self._queue.clear()
         self._add(ConversationCleared())
         self._show_other_system(system)
@@ -193,7 +193,7 @@ class EngineSession(SessionEngines):
         """End the engine, then the recording. An unfinished answer is saved as if it had been stopped."""
         self._queue.clear()
         self.frame()
-        self.conversation.break_off(self.requested.decoder)
+        self.conversation.save_unfinished(self.requested.decoder)
         await super().close()
         self.recorder.stop()
 
@@ -223,7 +223,7 @@ class EngineSession(SessionEngines):
                 self._step_due = False
                 self._follow_turn(event)
                 self.conversation.answered(event, self.requested.decoder)
-                self._give_up()
+                self._return_question()
                 self._ask_next()
             case SettingsApplied() if self._settings_will_shrink:
                 self._settings_will_shrink = False
@@ -236,15 +236,18 @@ class EngineSession(SessionEngines):
         self._settings_will_shrink = event.code == "out_of_memory" and not event.fatal
         if event.fatal:
             self._move(State.ENDED)
-            self._give_up(keep_order=True)
-            if event is not BROKEN_OFF:
-                self._go_back(event)
+            self._return_question(keep_order=True)
+            if event is not BROKEN_OFF:  # which an engine that is being replaced leaves, and no fault of the model
+                self._return_to_model_before(event)
         elif event.turn is not None and self.state not in (State.ANSWERING, State.STOPPING):  # else its end follows
-            self._give_up()
+            self._return_question()
             self._ask_next()
 
-    def _give_up(self, *, keep_order: bool = False) -> None:
-        """Give an unanswered question back to the user or the queue's front; show again what it was to replace."""
+    def _return_question(self, *, keep_order: bool = False) -> None:
+        """Return an unanswered question to the prompt or, if others wait and their order counts, to the front of the queue.
+
+        An exchange that its answer was to replace is shown again. After a whole answer there is nothing to return.
+        """
         self._held, replaced = None, self.conversation.replaces
         question = self.conversation.give_up()
         if replaced is not None:

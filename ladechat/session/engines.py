@@ -91,7 +91,7 @@ class SessionEngines(ABC):
         return self.conversation.pending is not None or self.conversation.continuing
 
     def _move(self, to: State, *before: State) -> None:
-        """Change the state, if it is one of `before`, or none is given."""
+        """Change the state; if any `before` are given, only from one of these."""
         if not before or self.state in before:
             self.state = to
         self.changed()
@@ -103,7 +103,10 @@ class SessionEngines(ABC):
         """Update the session after an event, apart from the screen."""
 
     def frame(self) -> None:
-        """Show the events that have arrived since the last frame, all at once."""
+        """Show the events that have arrived since the last frame, all at once; then react to them.
+
+        The screen calls this as often as it draws, once `changed` has asked for it.
+        """
         events, self._unseen = self._unseen, []
         if events:
             self.show(events)
@@ -220,7 +223,7 @@ class SessionEngines(ABC):
     def _lend(self, turns: RaceTurns) -> Ready | None:
         """Lend the engine to a race, at full speed and without the lens; return its ready event, None if it loads."""
         self._race = turns
-        self._run.restart_silence()
+        self._run.reset_silence()
         if self.state is State.ENDED:
             turns.break_off()
             return None
@@ -236,7 +239,7 @@ class SessionEngines(ABC):
 
     def _send(self, command: Command, *, of_race: bool = False) -> None:
         """Send a command that starts or ends an answer; during a race one of the chat is deferred to its end."""
-        self._run.restart_silence()
+        self._run.reset_silence()
         if self._race is not None and not of_race:
             self._race.deferred.append(command)
         else:
@@ -304,7 +307,7 @@ class SessionEngines(ABC):
             self._add(replace(why, fatal=False))  # nothing else of this engine was shown
             self.model_refused(trial.model, why)
 
-    def _go_back(self, why: Failed) -> None:
+    def _return_to_model_before(self, why: Failed) -> None:
         """Return to the previous model if this one has failed to load."""
         way, self._way_back = self._way_back, None
         if way is None:
@@ -328,7 +331,7 @@ class SessionEngines(ABC):
         """Set the pace of the engine's steps, in this answer and later ones."""
         if pace != self.pace:
             self.pace = pace
-            self._run.restart_silence()
+            self._run.reset_silence()
             if not self.racing:
                 self._run.send(pace.command())
             self.changed()
@@ -336,7 +339,7 @@ class SessionEngines(ABC):
     def take_step(self) -> None:
         """Take one step of a paused answer."""
         self._step_due = True
-        self._run.restart_silence()
+        self._run.reset_silence()
         self._run.send(Pace(steps_per_second=0.0, step=True))
 
     def watch(self, lens: bool) -> None:

@@ -185,7 +185,7 @@ class AnswerPrinter:
 
     def _show_coloured(self, step: Step) -> None:
         for token, piece in enumerate(step.pieces):
-            style = self._palette.step(step.index, len(step.token_ids), own=is_own(step, token))
+            style = self._palette.style_of_step(step.index, len(step.token_ids), own=is_own(step, token))
             text = piece if self._begun else piece.lstrip()
             self._begun = self._begun or bool(text)
             self._wrapped.write(shown(text), style)

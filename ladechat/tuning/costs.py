@@ -89,7 +89,7 @@ class PassCosts:
 
 
 def timed_pass(runner: Runner, slots: int) -> float:
-    """Return the seconds of a pass of so many slots. It leaves the cache as it is; one slot of the context is free."""
+    """Return the seconds of a pass of so many slots, for which the context must have room. The cache stays as it is."""
     started = time.perf_counter()
     runner.argmax(runner.forward(SlotTree.chain([0] * slots)))
     seconds = time.perf_counter() - started

@@ -131,7 +131,7 @@ class Presenter:
         if exchange < len(self._now.exchanges):
             question, *later = self._now.exchanges[exchange:]
             end = later[0] if later else self._transcript.blocks
-            self._transcript.show(range(question + answer, end), text)
+            self._transcript.scroll_to_text(range(question + answer, end), text)
 
     @property
     def answering(self) -> bool:

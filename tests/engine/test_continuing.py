@@ -36,7 +36,7 @@ class Stopping:
     def __init__(self, steps: int | None) -> None:
         self._left = 2 + (steps if steps is not None else 1_000_000)  # it is asked before the prompt, and behind it
 
-    def stop_wanted(self) -> bool:
+    def take_commands(self) -> bool:
         self._left -= 1
         return self._left <= 0
 

@@ -30,7 +30,7 @@ class Acting:
         self._service, self._change, self._stop = service, change, stop
         self._steps = -2  # it is asked before the prompt, and behind its only part
 
-    def stop_wanted(self) -> bool:
+    def take_commands(self) -> bool:
         self._steps += 1
         return self._steps == self._stop
 
@@ -142,7 +142,7 @@ def test_where_a_step_has_no_text_those_before_it_are_emitted_and_the_turn_ends(
 class Undisturbed:
     """Nobody stops or changes anything."""
 
-    def stop_wanted(self) -> bool:
+    def take_commands(self) -> bool:
         return False
 
     def until_due(self, _emit: Emit) -> float:

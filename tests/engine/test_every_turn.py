@@ -148,7 +148,7 @@ def agreeing(one: list[int], other: list[int]) -> int:
 class Unstopped:
     """A listener without anything to say."""
 
-    def stop_wanted(self) -> bool:
+    def take_commands(self) -> bool:
         return False
 
     def until_due(self, _emit: Emit) -> float:
@@ -186,7 +186,7 @@ def test_a_system_message_without_a_place_is_said_before_the_answer_and_none_is_
 class Stopped(Unstopped):
     """A user who presses Esc at once."""
 
-    def stop_wanted(self) -> bool:
+    def take_commands(self) -> bool:
         return True
 
 

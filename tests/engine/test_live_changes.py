@@ -28,7 +28,7 @@ class Changing:
         self.changes = 0
         self.seen: set[str] = set()
 
-    def stop_wanted(self) -> bool:
+    def take_commands(self) -> bool:
         return False
 
     def until_due(self, _emit: Emit) -> float:

@@ -36,7 +36,7 @@ class Listener:
     def __init__(self, stop_after: int | None = None) -> None:
         self._left = stop_after
 
-    def stop_wanted(self) -> bool:
+    def take_commands(self) -> bool:
         if self._left is None:
             return False
         self._left -= 1
@@ -126,7 +126,7 @@ class StopInTheFirstStep(Listener):
 
     stop = False
 
-    def stop_wanted(self) -> bool:
+    def take_commands(self) -> bool:
         return self.stop
 
     def until_due(self, _emit: Emit) -> float:

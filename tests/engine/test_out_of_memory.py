@@ -53,7 +53,7 @@ ERRORS = {
 class Listener:
     """Lets a turn run."""
 
-    def stop_wanted(self) -> bool:
+    def take_commands(self) -> bool:
         return False
 
     def until_due(self, _emit: Emit) -> float:

@@ -21,7 +21,7 @@ class ToAuto:
     def __init__(self, service: Service, before: int) -> None:
         self._service, self._left = service, before
 
-    def stop_wanted(self) -> bool:
+    def take_commands(self) -> bool:
         return False
 
     def until_due(self, _emit: Emit) -> float:

@@ -31,7 +31,7 @@ class Stopping:
     def __init__(self, steps: int = 1000) -> None:
         self._left = 2 + steps  # it is asked before the prompt, and after it
 
-    def stop_wanted(self) -> bool:
+    def take_commands(self) -> bool:
         self._left -= 1
         return self._left <= 0
 

@@ -34,7 +34,7 @@ def steps_of(recording: Recording) -> list[list[Step]]:
 
 def cue_of(step: Step, *, own: bool) -> str:
     """What tells a token from others without colours, as the app has it."""
-    style = Palette().step(step.index, len(step.token_ids), own=own)
+    style = Palette().style_of_step(step.index, len(step.token_ids), own=own)
     return "bold" if style.bold else "underlined" if style.underline else ""
 
 
@@ -62,7 +62,7 @@ def test_a_page_holds_every_token_in_the_colour_and_with_the_cue_of_its_step(
         assert [text for _, text in tokens] == [visible(piece) for step in steps for piece in step.pieces]
         for (look, _), step in zip(shown, steps, strict=True):
             for dark in (True, False):
-                style = Palette(dark=dark).step(step.index, len(step.token_ids))
+                style = Palette(dark=dark).style_of_step(step.index, len(step.token_ids))
                 colour = colour_of(content, look, dark=dark)
                 assert (colour and Color.parse(colour)) == style.color
         own = iter([(step, is_own(step, token)) for step in steps for token in range(len(step.pieces))])
@@ -137,7 +137,7 @@ def contrast(first: str, second: str) -> float:
 @pytest.mark.parametrize("dark", [True, False], ids=["dark", "light"])
 def test_every_colour_can_be_read_on_what_it_is_drawn_on(dark: bool) -> None:
     surfaces = SURFACES[dark]
-    hues = {str(Palette(dark=dark).step(index, 2).color.name) for index in range(6)}  # type: ignore[union-attr]
+    hues = {str(Palette(dark=dark).style_of_step(index, 2).color.name) for index in range(6)}  # type: ignore[union-attr]
     for on in ("background", "surface", "here"):
         for colour in {surfaces["text"], *hues, *({surfaces["muted"]} if on != "here" else ())}:
             assert contrast(colour, surfaces[on]) >= 4.5, (colour, on)

@@ -46,14 +46,14 @@ def test_the_second_question_carries_the_first_and_the_tokens_of_its_answer() ->
 def test_turns_are_numbered_from_one_and_never_again_the_same() -> None:
     conversation = Conversation()
     turns = [conversation.ask("One?").turn, conversation.ask("Two?").turn]
-    conversation.restart()
+    conversation.begin_new()
     assert [*turns, conversation.ask("Three?").turn] == [1, 2, 3]
 
 
 def test_the_usual_system_message_comes_first_in_each_new_conversation() -> None:
     conversation = Conversation("Be brief.")
     conversation.answered(finished(conversation.ask("One?").turn), "auto")
-    conversation.restart()
+    conversation.begin_new()
     assert [message.role for message in conversation.ask("Two?").messages] == ["system", "user"]
 
 
@@ -69,7 +69,7 @@ def test_a_system_message_is_of_the_conversation_that_it_was_given_in_and_of_no_
     conversation.answered(finished(conversation.ask("One?").turn), "auto")
     conversation.open(rhymed)
     assert conversation.system == "Rhyme."
-    conversation.restart()
+    conversation.begin_new()
     assert conversation.system == ""
     conversation.answered(finished(conversation.ask("Two?").turn), "auto")
     assert {kept.title: kept.system for kept in store.conversations()} == {
@@ -173,7 +173,7 @@ def test_behind_a_question_that_got_no_answer_nothing_goes_on_and_it_is_the_one_
         conversation.go_on([2])
     command = conversation.again("")
     assert command is not None and [message.content for message in command.messages] == ["One?", "Ye", "Two?"]
-    conversation.restart()
+    conversation.begin_new()
     with pytest.raises(CannotContinue, match=NOTHING_ANSWERED):
         conversation.go_on([2])
 

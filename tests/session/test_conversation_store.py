@@ -242,7 +242,7 @@ def test_opening_a_conversation_writes_nothing(tmp_path: Path, system: str | Non
     conversation = Conversation("Rhyme.", store=ConversationStore(tmp_path))
     conversation.open(ConversationStore(tmp_path).conversations()[0])
     assert conversation.system == (system or "")
-    conversation.restart()
+    conversation.begin_new()
     assert path.read_bytes() == before and conversation.system == "Rhyme."
 
 

@@ -92,10 +92,10 @@ def test_silence_counts_from_the_last_event_or_command_and_only_where_something_
     run = Heard().run(FakeEngine())
     now = 1000.0
     assert run.silent_for(None) is None
-    run.restart_silence()
+    run.reset_silence()
     now = 1010.0
     assert run.silent_for(10.0) is None
     now = 1012.5
     assert run.silent_for(10.0) == 12.5
-    run.restart_silence()
+    run.reset_silence()
     assert run.silent_for(10.0) is None

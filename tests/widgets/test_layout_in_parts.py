@@ -135,7 +135,7 @@ async def test_a_place_that_was_found_is_seen_at_once_and_stays_marked_with_ever
     transcript = Transcript()
     async with (host := Host(transcript, 40, 10)).run_test() as pilot:
         transcript.open(conversation())
-        transcript.show(range(20, 22), "answer 10,")
+        transcript.scroll_to_text(range(20, 22), "answer 10,")
         seen = lines(transcript)
         assert "Answer 10," in "".join(seen) and host.screen.get_selected_text() == "Answer 10,"
         assert transcript.virtual_size.height < 60, "the others wait"
@@ -151,7 +151,7 @@ async def test_the_end_is_there_at_once_too_while_what_is_above_it_waits(parts: 
     transcript = Transcript()
     async with Host(transcript, 40, 10).run_test() as pilot:
         transcript.open(conversation())
-        transcript.show(range(20, 22), "Answer 10,")
+        transcript.scroll_to_text(range(20, 22), "Answer 10,")
         transcript.anchor()
         await until(lambda: f"Answer {TURNS - 1}," in "".join(lines(transcript)), pilot)
         assert transcript.follows_end and not transcript.laid_out
@@ -165,7 +165,7 @@ async def test_what_is_said_meanwhile_is_the_last_when_all_is_there(parts: Parts
     transcript = Transcript()
     async with Host(transcript, 40, 10).run_test():
         transcript.open(conversation())
-        transcript.show(range(20, 22), "Answer 10,")
+        transcript.scroll_to_text(range(20, 22), "Answer 10,")
         seen = lines(transcript)
         transcript.start("model", "m")
         transcript.add_steps([step(["lighthouse"])])
@@ -177,7 +177,7 @@ async def test_a_place_in_a_long_question_unfolds_it(parts: Parts) -> None:
     transcript = Transcript()
     async with (host := Host(transcript, 40, 10)).run_test():
         transcript.open([("user", "You", "line\n" * 30 + "the lighthouse\nkeeper", UNKNOWN)])
-        transcript.show(range(1), "Lighthouse keeper")
+        transcript.scroll_to_text(range(1), "Lighthouse keeper")
         assert host.screen.get_selected_text() == "the lighthouse\nkeeper"[4:]
         assert "lighthouse" in "".join(lines(transcript))
 

@@ -59,7 +59,7 @@ async def test_it_explains_its_positions_layers_and_bars_with_the_numbers_of_the
 async def test_what_came_true_wears_the_style_of_the_step_and_what_is_not_settled_steps_back() -> None:
     panel = shown(" keeps", " the", " window")
     async with Host(panel, 60, 7).run_test():
-        marked = Palette().step(4, 3)
+        marked = Palette().style_of_step(4, 3)
         for line in (2, 3, 4):
             assert style_of(panel, "keeps", line).color == marked.color
         assert style_of(panel, "of").color != style_of(panel, "all", 2).color

@@ -33,7 +33,7 @@ async def test_with_room_a_slot_has_a_line_and_two_cells_a_column() -> None:
         styles = cells(panel, 10)[:5]
         empty = styles[0][8].bgcolor
         assert ["".join("#."[one.bgcolor == empty] for one in row[::2]) for row in styles] == FILLED
-        step_colour = Palette().step(4, 3).color
+        step_colour = Palette().style_of_step(4, 3).color
         assert {row[0].bgcolor for row in styles[1:3]} == {step_colour}, "a and b were accepted"
         assert step_colour not in {one.bgcolor for row in (styles[0], *styles[3:]) for one in row}
         shown = lines(panel)

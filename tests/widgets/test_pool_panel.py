@@ -41,10 +41,10 @@ async def test_each_candidate_tells_its_tokens_its_fate_and_its_source() -> None
 async def test_what_matched_wears_the_style_of_the_step_and_the_rest_does_not() -> None:
     panel = pool_step()
     async with Host(panel, 50, 8).run_test():
-        assert style_of(panel, "keeps").color == Palette().step(3, 4).color
+        assert style_of(panel, "keeps").color == Palette().style_of_step(3, 4).color
         assert style_of(panel, "n").color == style_of(panel, "keeps").color
         assert style_of(panel, "-gram").color != style_of(panel, "keeps").color
-        hues = {Palette().step(index, 2).color for index in range(6)}
+        hues = {Palette().style_of_step(index, 2).color for index in range(6)}
         assert style_of(panel, "window").color not in hues, "hues are left to steps"
 
 

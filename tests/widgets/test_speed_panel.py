@@ -149,7 +149,7 @@ async def test_one_bar_a_step_the_newest_at_the_right_up_to_n() -> None:
 async def test_a_bar_has_the_colour_of_its_step() -> None:
     panel = shown(look_ahead(5, 10, index=3))
     async with Host(panel, 40, 8).run_test():
-        assert style_of(panel, "█").color == Palette().step(3, 5).color
+        assert style_of(panel, "█").color == Palette().style_of_step(3, 5).color
 
 
 async def test_more_steps_than_columns_show_the_latest() -> None:

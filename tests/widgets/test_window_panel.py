@@ -115,7 +115,7 @@ async def test_accepted_tokens_are_traced_to_the_column_that_they_were() -> None
 async def test_tokens_that_stood_where_the_step_put_them_wear_its_style() -> None:
     panel = four_gram_step()
     async with Host(panel, 40, 8).run_test():
-        marked = Palette().step(4, 3)
+        marked = Palette().style_of_step(4, 3)
         plain = style_of(panel, "the")
         for word, line in [("pool", 2), ("keeps", 2), ("pool", 3), ("keeps", 4)]:
             style = style_of(panel, word, line)

@@ -34,7 +34,7 @@ class WindowDrafter(Drafter):
         self._random = random.Random(0)
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Set W and N from `window` and `ngram`; cells present before and after keep their tokens."""
+        """Set W and N from `window` and `ngram`; the next `propose` resizes the window."""
         self.width, self.ngram = parameters.get("window", self.width), parameters.get("ngram", self.ngram)
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:

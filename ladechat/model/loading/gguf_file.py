@@ -1,4 +1,4 @@
-"""The metadata of GGUF files, read before any weight. Imports no torch.
+"""The metadata of GGUF files, read before any weight.
 
 transformers unpacks their weights, undoes the changes of llama.cpp's converter (the order of rows in the query and key
 matrices of a Llama, the offset of Gemma's norms), and skips tensors that it does not know. The result would be another

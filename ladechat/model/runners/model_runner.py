@@ -1,4 +1,4 @@
-"""The interface of a runner that the engine loads: the decode loop's, and what belongs to one model on one device."""
+"""The interface of a runner that the engine loads: the decode loop's, and what the engine itself asks of a model."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,7 +11,11 @@ from ladechat.model.runners.layer_loop import LayerLoop
 
 
 class ModelRunner(Runner, Protocol):
-    """A runner of one model. The tree runner, the single-token runner and rank 0's satisfy it."""
+    """A runner of one model. The tree runner, the single-token runner and rank 0's satisfy it.
+
+    One that can draft with some of its layers skipped is a `ladechat.decoder.layer_skipping_model.LayerSkippingModel`,
+    too.
+    """
 
     @property
     def loop(self) -> LayerLoop | None:
@@ -25,23 +29,27 @@ class ModelRunner(Runner, Protocol):
 
     @property
     def cache(self) -> SlabCache | None:
-        """The KV cache; None where the model has its own kind of state."""
+        """The KV cache, where it is one of our slabs; else None."""
         ...
 
     def cached_prefix(self, tokens: Sequence[int]) -> int:
-        """Return how many of the first of these tokens are cached with the values that reading all of them gives."""
+        """Return how many of these tokens, from the first, need not be read again: up to all of them.
+
+        Cached tokens do not count where reading all of these would give them other values, as rotary angles that
+        depend on the length of the text do.
+        """
         ...
 
     def set_aside(self, tokens: Sequence[int]) -> None:
-        """Let `take_back` restore the cached text later, although this prompt, with an answer, is read next.
+        """Copy what the prompt `tokens` and its answer are about to overwrite in the cache, for `take_back`.
 
-        Called again for further prompts before `take_back`, the text of the first call is the one restored. What
-        cannot be restored is read again.
+        Called again for further prompts before `take_back`, the text of the first call is the one restored. A runner
+        that cannot restore a text may do nothing: the next prompt is then read again.
         """
         ...
 
     def take_back(self) -> None:
-        """Restore the cached text that was set aside, bit for bit; do nothing where none was."""
+        """Restore the cached text that was set aside, bit for bit; do nothing where none was copied."""
         ...
 
     def save_memory(self) -> None:

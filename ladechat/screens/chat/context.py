@@ -43,6 +43,7 @@ class ChatContext:
 
     def show_ended(self, why: Failed) -> None:
         """Show what can be done about an engine that has ended."""
+        # The session reacts after the screen has shown an event: this is still the state before.
         loading = self.session.state in (State.STARTING, State.LOADING, State.DOWNLOADING)
         both = f"{START_AGAIN}, {OTHER_MODEL}" if loading else START_AGAIN
         self._way_on = OTHER_MODEL if why.code in OF_THE_MODEL else both

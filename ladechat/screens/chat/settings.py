@@ -103,14 +103,14 @@ class ChatSettings:
         return ((info.name, info.label if info.label != info.name else "") for info in self._decoders.values())
 
     def move(self, moved: Slider.Changed) -> None:
-        """Set what a slider shows."""
+        """Apply the value to which the user has moved a slider; another decoder's slider chooses that decoder."""
         slider, command = moved.slider, command_of(moved)
         if isinstance(slider, ParameterSlider) and slider.decoder != self._session.requested.decoder:
             command = msgspec.structs.replace(command, decoder=slider.decoder)
         self._configure(command)
 
     def _configure(self, command: Configure) -> None:
-        """Set parameters of the decoder; an automatic decoder is replaced by its manual counterpart, with a message."""
+        """Send the change; if it chooses a decoder, remember the one before, and say how to return to it."""
         chosen = self._session.requested.decoder
         self._session.configure(command)
         if command.decoder is not None:

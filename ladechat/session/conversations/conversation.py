@@ -162,8 +162,8 @@ class Conversation:
             self._add(event.turn, event.text, event.token_ids, event.steps, decoder)
             self._steps.clear()
 
-    def break_off(self, decoder: str) -> None:
-        """Add the part of an answer that has arrived when the rest will not, as if it had been stopped."""
+    def save_unfinished(self, decoder: str) -> None:
+        """Add what has arrived of an answer, as if it had been stopped: the user quits."""
         if self._steps:
             text = "".join(piece for step in self._steps for piece in step.pieces)
             token_ids = [token for step in self._steps for token in step.token_ids]
@@ -205,7 +205,10 @@ class Conversation:
             self._store.replace_last(exchange)
 
     def give_up(self) -> str | None:
-        """Drop the pending question and return it, if any; restore the exchange that it was to replace."""
+        """Drop the pending question and return it, if any; restore the exchange that it was to replace.
+
+        What has arrived of its answer is dropped too: it is asked again from its beginning.
+        """
         text = self.pending.content if self.pending else None
         if self.replaces is not None:
             self._exchanges.append(self.replaces)
@@ -226,7 +229,7 @@ class Conversation:
         if model != self.model:
             self.model, self._latest = model, None
 
-    def restart(self) -> None:
+    def begin_new(self) -> None:
         """Start a new conversation, with the usual system prompt, whatever the previous one had."""
         self._leave()
         self._begin_as_usual()
@@ -264,5 +267,5 @@ class SingleQuestions(Conversation):
 
     def ask(self, text: str, *, replacing: bool = False) -> Generate:
         """Return the command that asks for an answer to `text` as if nothing had been asked before."""
-        self.restart()
+        self.begin_new()
         return replace(super().ask(text, replacing=replacing), fresh=True)

@@ -38,7 +38,7 @@ class BiographyPanel(AnswerPanel):
         if history is None:
             return self.only(width, titles, self.explain())
         row = self.header(width, titles, [f"‹{visible(history.piece)}›", ""])
-        style = self.palette.step(history.step, history.emitted) if history.drafted else self.title_style
+        style = self.palette.style_of_step(history.step, history.emitted) if history.drafted else self.title_style
         if len(row) == 3:
             row[-1] = (row[-1][0], style)
         return [row, *(line for text in sentences(history) for line in self.sentence(text, width))]

@@ -129,14 +129,14 @@ class MaskPanel(StepPanel):
             if cell_len(label + token) > room:
                 break
             room -= cell_len(label + token)
-            style = self.palette.step(step.index, len(step.token_ids)) if _is_accepted(slot) else Style()
+            style = self.palette.style_of_step(step.index, len(step.token_ids)) if _is_accepted(slot) else Style()
             row += [(label, self.muted), *self.token(token, style)]
         return row
 
     def _colour(self, step: protocol.Step, slot: Slot) -> Color:
         """Return the colour of the cells that a slot attends to."""
         if _is_accepted(slot):
-            return self.palette.step(step.index, len(step.token_ids)).color or self._ink(0.0)
+            return self.palette.style_of_step(step.index, len(step.token_ids)).color or self._ink(0.0)
         if slot.branch == LAST or slot.row is not None:
             return self._ink(WINDOW_FADED)
         return self._ink(BRANCHES_FADED[slot.branch % 2])

@@ -127,7 +127,7 @@ class Panel(Widget):
 
     def step_style(self, step: Step, token: int) -> Style:
         """Return the style of a step's token, the same in every panel."""
-        return self.palette.step(step.index, len(step.token_ids), own=is_own(step, token))
+        return self.palette.style_of_step(step.index, len(step.token_ids), own=is_own(step, token))
 
     def header(self, width: int, titles: Sequence[str], facts: Sequence[str], style: Style | None = None) -> Row:
         """Return a row with a title at the left and facts at the right, each in the longest form that fits.

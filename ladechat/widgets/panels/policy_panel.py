@@ -105,7 +105,11 @@ class PolicyPanel(StepPanel):
                 if curve and slots <= curve[-1][0] + 1e-6:
                     put(slots, _at(curve, slots), mark)
         put(*taken, TAKEN)
-        styles = {TAKEN: Style(color=self.palette.step(0, 2).color, bold=True), TOKENS: Style(), COST: self.muted}
+        styles = {
+            TAKEN: Style(color=self.palette.style_of_step(0, 2).color, bold=True),
+            TOKENS: Style(),
+            COST: self.muted,
+        }
         rows: list[Row] = []
         for row in range(height):
             scale = {0: f"{top:.1f}", height - 1: "1.0"}.get(row, "")

@@ -199,7 +199,7 @@ class PoolPanel(StepPanel):
         if self._step is None or not candidate.tried:
             return self.muted
         if index < candidate.matched:
-            return self.palette.step(self._step.index, len(self._step.token_ids))
+            return self.palette.style_of_step(self._step.index, len(self._step.token_ids))
         return Style()
 
     def _marks(self, candidate: protocol.Candidate, shared: int, cells: int) -> Row:

@@ -194,7 +194,7 @@ class SpeedPanel(AnswerPanel):
         top = max(2, *(tokens for _, tokens in visible), len(self._last.window.rows) + 1 if self._last.window else 0)
         scale = [f"{top:>2} ", *["   "] * (height - 2), " 1 "] if height > 1 else [f"{top:>2} "]
         styles = [
-            Style(color=self.palette.step(index, tokens).color) if tokens > 1 else self.faded(SINGLE_FADED)
+            Style(color=self.palette.style_of_step(index, tokens).color) if tokens > 1 else self.faded(SINGLE_FADED)
             for index, tokens in visible
         ]
         eighths = [max(1, round(tokens / top * height * 8)) for _, tokens in visible]

@@ -196,7 +196,7 @@ class WindowPanel(StepPanel):
             return []
         after = f" stood here from +{paid_off.column} on, {counted(paid_off.passes, 'pass')} ago"
         text = shorten(" ".join(visible(piece) for piece in paid_off.pieces), max(width - len(after) - 2, 1))
-        style = self.palette.step(paid_off.step, paid_off.accepted)
+        style = self.palette.style_of_step(paid_off.step, paid_off.accepted)
         return [("‹", self.muted), *self.token(text, style), ("›" + after, self.muted)]
 
 

@@ -130,6 +130,9 @@ class Slider(Track, can_focus=True):
         return max(len(self._written(self.maximum)), len(between))
 
     def validate_value(self, value: int) -> int:
+        """Return the value to show: Textual asks on each assignment. While the user moves the slider, what the engine
+        reports does not move it; `_agreed` is the value that both have last had.
+        """
         value = min(max(value, self.minimum), self.maximum)
         if self._by_hand:
             return value

@@ -93,7 +93,7 @@ class MessageLines(ScrollView, can_focus=True):
         said = blocks and blocks[-1].kind != "notice"
         return blocks[-1].find(text, blocks.last_start, str.rfind) if said else None
 
-    def show(self, messages: range, text: str) -> None:
+    def scroll_to_text(self, messages: range, text: str) -> None:
         """Scroll to the first of these messages that contains a text, and select its first occurrence.
 
         That message is laid out first, then those below it, which do not move the view, and finally those above it.

@@ -238,10 +238,10 @@ class Transcript(MessageLines):
 
     def _style(self, ink: Ink) -> Style:
         if ink.kind == "step":
-            style = self.palette.step(ink.step, ink.tokens, own=ink.own)
-            if (ink.turn, ink.step) == self._marked:  # the style is reversed where bold would be too faint
+            style = self.palette.style_of_step(ink.step, ink.tokens, own=ink.own)
+            if (ink.turn, ink.step) == self._marked:
                 marked = "transcript--marked" if self.palette.colour else "lines--selected"
-                style += self.get_component_rich_style(marked) + Style(reverse=False)
+                style += self.get_component_rich_style(marked) + Style(reverse=False)  # it may be a cue of the palette
             return style
         if ink.kind in ("plain", "answer", "listing"):
             return Style()
