@@ -121,7 +121,7 @@ class Palette:
         return cue if hue is None else cue + self._coloured(hues[hue % len(hues)])
 
     def _cue(self, index: int) -> Style:
-        """Return underlined and bold by turns; reversed instead of bold where a terminal shows bold too light to read."""
+        """Return underlined and bold by turns; where a terminal shows bold too light to read, reversed."""
         if index % 2 == 0:
             return Style(underline=True)
         lightens = self.colour and self.depth is Depth.STANDARD and not self.dark

@@ -215,8 +215,9 @@ class Engine:
                 self._stream.emit(bad_command(command))
 
     def _apply_changes(self, emit: "Emit") -> None:
-        """Apply the changes of settings that have come, and emit the result; in an answer with a decoder of its own (a race's),
-        after it.
+        """Apply the changes of settings that have come, and emit the result.
+
+        During an answer with a decoder of its own, as a race has, they wait for its end.
         """
         from ladechat.engine.decoders import RefusedSettings
 

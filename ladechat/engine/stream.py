@@ -82,7 +82,7 @@ class Inbox:
         return self._queue.get()
 
     def poll(self, seconds: float | None = 0.0) -> Command | ProtocolError | None:
-        """Return the next command, or None if none comes within `seconds`. If `seconds` is None, wait as `wait` does."""
+        """Return the next command; None if none comes within `seconds`, which may be None: without end."""
         try:
             return self._queue.get(timeout=seconds if seconds is None else min(seconds, threading.TIMEOUT_MAX))
         except queue.Empty:

@@ -244,7 +244,7 @@ class EngineSession(SessionEngines):
             self._ask_next()
 
     def _return_question(self, *, keep_order: bool = False) -> None:
-        """Return an unanswered question to the prompt or, if others wait and their order counts, to the front of the queue.
+        """Return an unanswered question to the prompt; if others wait and keep their order, to the front of the queue.
 
         An exchange that its answer was to replace is shown again. After a whole answer there is nothing to return.
         """

@@ -26,7 +26,7 @@ class PromptLookupDrafter(Drafter):
         self._tables = (Places(1), Places(2))
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Set the tokens that are copied from `window`, and those that have to match from `ngram`, which is one more."""
+        """Set how many tokens are copied from `window`; how many have to match from `ngram`, which is one more."""
         self.length, self.match = parameters.get("window", self.length), parameters.get("ngram", self.match + 1) - 1
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:

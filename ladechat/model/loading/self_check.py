@@ -45,7 +45,7 @@ def choose_runner(model: PreTrainedModel, context_length: int) -> ModelRunner:
 
 
 def tree_runner(model: PreTrainedModel, context_length: int) -> TreeRunner:
-    """Return what `logits_runner` returns, extended by hidden states where the model's layers can be called one by one."""
+    """Return a `logits_runner` that gives hidden states too, where the model's layers can be called one by one."""
     runner = logits_runner(model, context_length)
     use_layers(runner, model)
     return runner
