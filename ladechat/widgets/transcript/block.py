@@ -228,7 +228,8 @@ def _plain(line: Line, start: int, end: int) -> str:
 class Blocks(list[Block]):
     """The messages in order, one below the other, and where each begins.
 
-    A message that is not laid out has no lines. Each knows whether it is; this class only counts their lines. After a change of any but the last message, `count_anew` must be called.
+    A message that is not laid out has no lines. Each knows whether it is; this class only counts their lines. After a
+    change of any but the last message, `count_anew` must be called.
 
     Attributes:
         waiting: number of messages at the start that are not laid out yet.
