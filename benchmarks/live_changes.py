@@ -36,7 +36,7 @@ class Dragging:
         self.times: list[float] = []
         """When it was asked: before the prompt, after each chunk of it, and after each step."""
 
-    def stop_wanted(self) -> bool:
+    def take_commands(self) -> bool:
         """See `ladechat.engine.turn.Listener`."""
         self.times.append(time.perf_counter())
         return False
