@@ -8,6 +8,9 @@ Each implementation has a process of its own with its own copy of the model, in 
 a question before any gets the next, one at a time, in an order that changes. Every answer begins with an empty KV cache
 and new drafters; `auto` keeps the rates and costs that it has learnt, as in the app. Answers are kept beside the result
 until that is written: the same command goes on where a run has ended.
+
+Two processes of the same code may differ: on one machine by 8 to 10 %, whichever the method. So compare two checkouts
+by "× plain" of each, or measure a checkout against a copy of itself first.
 """
 
 import argparse
