@@ -235,7 +235,8 @@ class EngineSession(SessionEngines):
     def _react_to_failure(self, event: Failed) -> None:
         self._settings_will_shrink = event.code == "out_of_memory" and not event.fatal
         if event.fatal:
-            self._move(State.ENDED)
+            if self.state is not State.RESTARTING:  # of the engine that is being replaced
+                self._move(State.ENDED)
             self._return_question(keep_order=True)
             if event is not BROKEN_OFF:  # which an engine that is being replaced leaves, and no fault of the model
                 self._return_to_model_before(event)

@@ -1,5 +1,6 @@
 """Writing a recording down: nothing is lost that was written, whenever it began and however it ends."""
 
+import os
 import stat
 from itertools import accumulate
 from pathlib import Path
@@ -205,6 +206,25 @@ def test_a_full_disk_ends_the_recording_with_an_error_and_not_the_session(
     )
     for event in stream(*turn(1)):
         recorder.record(event)
+
+
+def test_a_file_that_cannot_be_closed_ends_the_recording_with_an_error_and_not_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder, failures = Recorder(), list[OSError]()
+    recorder.failed = failures.append
+    recorder.start(tmp_path / "talk.jsonl")
+    recorder.record(HEADER)
+    close = os.close
+
+    def over_quota(descriptor: int) -> None:
+        close(descriptor)
+        raise OSError(122, "Disk quota exceeded")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(recording.os, "close", over_quota)
+        assert recorder.stop() is None
+    assert [error.strerror for error in failures] == ["Disk quota exceeded"] and recorder.path is None
 
 
 @pytest.mark.parametrize("how", ["file", "folder", "another"])

@@ -63,6 +63,16 @@ def test_the_oldest_answers_go_first_and_the_latest_never() -> None:
     assert answers.latest is None
 
 
+def test_what_came_of_a_continuation_that_never_ended_is_dropped_and_that_is_said() -> None:
+    found = kept(3)
+    assert not found.go_on()
+    found.add(STEPS[3], Arrangement())
+    assert found.go_on() and len(found) == 3
+    found.add(STEPS[3], Arrangement())
+    found.settle()
+    assert not found.go_on() and len(found) == 4
+
+
 class Two(App[None]):
     """A conversation in which one looks back, and one that came only so far."""
 

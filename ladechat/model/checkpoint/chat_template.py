@@ -176,7 +176,9 @@ class ChatTemplate:
             for role, text in turns
         ]
         names = {name: str(token) for name, token in self._tokenizer.special_tokens_map.items()}
-        return rendered(self.format.source, messages, **{"add_generation_prompt": True, **names, **options})
+        return rendered(
+            self.format.source, messages, **{**names, "seconds": None, "add_generation_prompt": True, **options}
+        )
 
     def _takes_parts(self, role: str) -> bool:
         """Return whether the template takes a role's content as a list of parts, because it leaves out a bare text.

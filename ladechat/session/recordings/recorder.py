@@ -111,16 +111,17 @@ class Recorder:
         if self.path is None:
             return None
         try:
-            if not self._head:
-                self.path.unlink(missing_ok=True)
-            else:
-                self._write(self._stamped(Closed()))
-                os.fsync(self._descriptor)
-        except OSError as error:
-            self._close_file()
+            try:
+                if not self._head:
+                    self.path.unlink(missing_ok=True)
+                else:
+                    self._write(self._stamped(Closed()))
+                    os.fsync(self._descriptor)
+            finally:
+                self._close_file()
+        except OSError as error:  # also in closing: a file system may only then say that it is full
             self.failed(error)
             return None
-        self._close_file()
         return self.left
 
     def conversation(self) -> list[Event]:
@@ -230,8 +231,8 @@ class Recorder:
 
     def _close_file(self) -> None:
         self.left = self.path if self.path is not None and is_there(self._descriptor, self.path) else None
-        os.close(self._descriptor)
-        self.path, self._descriptor = None, -1
+        descriptor, self.path, self._descriptor = self._descriptor, None, -1
+        os.close(descriptor)
 
 
 def _create_free_name(path: Path) -> tuple[int, Path]:

@@ -143,13 +143,13 @@ class AnswerSteps:
 
     def go_on(self) -> bool:
         """Prepare for a continuation. Steps of an earlier, unsettled one are dropped; return whether any were."""
-        steps = len(self._steps)
+        came = len(self._steps)
         if self._before is None:
-            self._before = steps, len(self._choices), self.remembered, self.last_accepting, self.size, self.finished
+            self._before = came, len(self._choices), self.remembered, self.last_accepting, self.size, self.finished
         steps, choices, self.remembered, self.last_accepting, self.size, self.finished = self._before
         del self._steps[steps:], self._arrangements[steps:]
         del self._choices[choices:], self._choices_before[choices:]
-        return len(self._steps) < steps
+        return steps < came
 
     def settle(self) -> None:
         """Make the continuation a permanent part of the answer."""
