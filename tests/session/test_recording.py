@@ -222,7 +222,7 @@ def test_a_file_that_cannot_be_closed_ends_the_recording_with_an_error_and_not_t
         raise OSError(122, "Disk quota exceeded")
 
     with monkeypatch.context() as patched:
-        patched.setattr(recording.os, "close", over_quota)
+        patched.setattr(os, "close", over_quota)
         assert recorder.stop() is None
     assert [error.strerror for error in failures] == ["Disk quota exceeded"] and recorder.path is None
 
