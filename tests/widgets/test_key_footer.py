@@ -56,6 +56,16 @@ async def test_it_shows_the_keys_that_act_and_is_drawn_again_only_if_they_are_ot
         assert list(app.query("*")) == widgets, "no widget comes or goes, and nothing is laid out anew"
 
 
+async def test_the_palettes_key_stands_at_the_same_distance_from_the_edge_at_any_width() -> None:
+    app = Keys()
+    async with app.run_test(size=(100, 5)) as pilot:
+        await until(lambda: app.line.startswith("a Act b Rest"), pilot)
+        footer = app.query_one(KeyFooter)
+        for width in range(14, 60):
+            line = "".join(segment.text for segment in footer.segments(width))
+            assert len(line) == width and line.endswith("▏^p palette "), width
+
+
 async def test_a_key_that_has_no_room_is_left_out_and_none_is_cut() -> None:
     app = Keys()
     async with app.run_test() as pilot:

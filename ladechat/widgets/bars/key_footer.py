@@ -104,6 +104,8 @@ class KeyFooter(OneLine):
         right = [] if self.palette is None or self.screen.has_class("-tiny") else self._palette(self.palette)
         room = max(width - _cells(right), 0)
         left = list(self._left(room))
+        if (over := _cells(left) - room) > 0:  # by the gap after the last key
+            left[-1] = left[-1]._replace(text=left[-1].text[:-over])
         self._drawn = [*left, _FooterPiece(" " * (room - _cells(left))), *right]
         return [self._segment(piece, blank) for piece in self._drawn if piece.text]
 
