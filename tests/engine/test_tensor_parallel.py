@@ -230,7 +230,7 @@ def test_a_worker_that_crashes_writes_into_the_log_of_the_engine_where_it_was(fo
     assert "signal 11" in engine.until(Failed).message
     assert engine.wait_for_end() == 1
     engine.rest()
-    assert "Segmentation fault" in engine.log and "rank0.py" in engine.log
+    assert "Segmentation fault" in engine.log and "parallel/workers.py" in engine.log
 
 
 ASKS = """
