@@ -61,5 +61,5 @@ def test_a_tensor_that_was_left_on_the_cpu_is_found(checkpoint: Path) -> None:
         maps = loaded.maps.by_kind["transfer"].maps
         assert isinstance(maps, TransferMaps) and isinstance(loaded.runner, TreeRunner)
         object.__setattr__(maps, "weights", maps.weights.cpu())
-        with pytest.raises(RuntimeError, match="two (different )?devices"):
+        with pytest.raises(RuntimeError, match=r"two (different )?devices"):
             written(loaded, "hidden_transfer")
