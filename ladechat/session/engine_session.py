@@ -19,6 +19,7 @@ from ladechat.protocol import (
     Generate,
     Header,
     Loading,
+    Prefilling,
     Ready,
     Settings,
     SettingsApplied,
@@ -215,10 +216,12 @@ class EngineSession(SessionEngines):
                     self._ask_next()
             case TurnStarted():
                 self._follow_turn(event)
-                self.conversation.started(event)
+                self.conversation.note(event)
+            case Prefilling():
+                self.conversation.note(event)
             case Step():
                 self._step_due = False
-                self.conversation.stepped(event)
+                self.conversation.note(event)
             case TurnFinished():
                 self._step_due = False
                 self._follow_turn(event)
@@ -261,6 +264,6 @@ class EngineSession(SessionEngines):
             self.give_back(question, replaced is not None)
 
     def _ask_next(self) -> None:
-        if self._queue:
+        if self._queue and self.state in LOADED:
             waiting = self._queue.pop(0)
             self.ask(waiting.text, replacing=waiting.replacing)

@@ -123,6 +123,8 @@ class SessionEngines(ABC):
     def _came(self, event: Event) -> None:
         if isinstance(event, Ready):
             self._ready = event
+        if isinstance(event, Failed) and event.fatal:
+            self._end_answer()
         if self._race is None or not self._race.take(event):
             self.recorder.record(event)
             self._unseen.append(event)
@@ -141,7 +143,7 @@ class SessionEngines(ABC):
     def _ended(self, why: str | None) -> None:
         if self._race is not None:
             self._race.break_off()
-        self.frame()
+        self._end_answer()
         self.changed()
         if why is not None:
             hint = "The conversation is still here; F5 starts the engine again."
@@ -149,6 +151,14 @@ class SessionEngines(ABC):
                 why = "The download was stopped; what has come is kept."
                 hint = f"{'F5' if self._way_back is None else f'/model {self.conversation.model}'} goes on with it."
             self._add(Failed(code="internal", message=why, hint=hint, fatal=True))
+
+    def _end_answer(self) -> None:
+        """Show all that an engine has sent that has died. What has come of an answer is kept as if it was stopped."""
+        self.frame()
+        half = self.conversation.half_answer()
+        if half is not None:
+            self._move(State.ENDED)
+            self._add(half)
 
     # --- start and end ------------------------------------------------------------------------------------------------
 

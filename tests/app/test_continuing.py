@@ -79,7 +79,7 @@ async def test_an_answer_that_went_on_is_one_on_the_screen_in_the_file_and_in_a_
 
 
 @pytest.mark.parametrize("dies", [True, False], ids=["died", "failed"])
-async def test_what_came_of_a_continuation_that_broke_off_is_gone_when_the_answer_goes_on(
+async def test_a_continuation_that_broke_off_is_in_the_answer_once_when_it_goes_on(
     tmp_path: Path, dies: bool
 ) -> None:
     stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
@@ -109,6 +109,7 @@ async def test_what_came_of_a_continuation_that_broke_off_is_gone_when_the_answe
         async with brings(lambda: dict(blocks(stage.app))["model"] == ANSWER and not stage.asking, pilot):
             await ask(pilot, "/continue")
             first.release()
+        assert stage.engine.questions[-1].first_step == (6 if dies else 3), "a dead engine's part stays, a failed one's not"
         async with brings(lambda: stage.app.clipboard == ANSWER, pilot):
             await pilot.press("f8")
         shown = blocks(stage.app)

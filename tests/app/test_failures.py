@@ -61,21 +61,23 @@ async def test_an_answer_that_breaks_off_loses_neither_its_question_nor_the_one_
         assert [message.content for message in stage.session.conversation.messages][:1] == ["Second?"]
 
 
-async def test_an_answer_that_the_engine_broke_off_is_asked_again_and_not_continued() -> None:
+@pytest.mark.parametrize("again", [False, True], ids=["continued", "asked again"])
+async def test_what_has_come_of_an_answer_stays_when_its_engine_dies_and_goes_on_or_is_replaced(again: bool) -> None:
     stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
     async with stage.app.run_test() as pilot:
         async with brings(lambda: stage.engine.questions != [] and stage.asking, pilot):
             await ask(pilot, "One?")
             stage.engine.release(2)
-        async with brings(lambda: stage.prompt == "One?", pilot):
+        async with brings(lambda: "the engine has ended" in stage.activity, pilot):
             stage.engine.die()
+        assert stage.prompt == "" and "2 passes" in stage.text and "stopped" in stage.text
         async with brings(lambda: len(stage.started) == 2 and stage.activity == "ready", pilot):
             await pilot.press("f5")
-        async with brings(lambda: stage.notice == UNANSWERED, pilot):
-            await stage.app.run_action("continue", stage.screen)
         async with brings(lambda: len(stage.engine.questions) == 1 and not stage.asking, pilot):
-            await pilot.press("ctrl+r")
-        assert stage.prompt == "" and stage.session.conversation.last_question == "One?"
+            await pilot.press("ctrl+r") if again else await ask(pilot, "/continue")
+        assert stage.engine.questions[0].first_step == (0 if again else 2)
+        assert [message.content for message in stage.session.conversation.messages] == ["One?", ANSWER]
+        assert stage.text.count("One?") == 1 and SHOWN_ANSWER in stage.text
 
 
 @pytest.mark.parametrize("how", ["died", "stopped", "refused"])
@@ -133,7 +135,6 @@ async def test_when_the_engine_dies_the_conversation_goes_on_with_a_new_one() ->
 
         async with brings(lambda: stage.engine.questions != [] and stage.asking, pilot):
             await ask(pilot, "Two?")
-            stage.engine.release(2)
         async with brings(lambda: stage.prompt == "Two?", pilot):
             stage.engine.die()
         async with brings(lambda: len(stage.started) == 3, pilot):

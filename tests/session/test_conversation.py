@@ -122,7 +122,7 @@ def begun(conversation: Conversation, turn: int, seed: int) -> None:
     event = TurnStarted(
         turn=turn, messages=said, prompt_ids=[1], cached_tokens=0, max_new_tokens=9, settings=Settings(), seed=seed
     )
-    conversation.started(event)
+    conversation.note(event)
 
 
 def test_an_answer_goes_on_in_its_turn_behind_its_tokens_and_is_one_answer_again(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_behind_a_question_that_got_no_answer_nothing_goes_on_and_it_is_the_one_
     conversation.answered(finished(conversation.ask("One?").turn, "Ye", (5, 6), "stopped"), "auto")
     turn = conversation.ask("Two?").turn
     if tokens:
-        conversation.stepped(step(["Ye"]))
+        conversation.note(step(["Ye"]))
     conversation.answered(finished(turn, "Ye" * tokens, (5,) * tokens, "failed"), "auto")
     assert conversation.give_up() == conversation.unanswered == "Two?"
     with pytest.raises(CannotContinue, match=re.escape(UNANSWERED)):

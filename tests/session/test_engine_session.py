@@ -9,14 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from ladechat import protocol
-from ladechat.protocol import Configure, Event, Failed, Loading, Settings, Step, Stop, SystemPrompt
+from ladechat.protocol import Configure, Event, Failed, Loading, Settings, Step, Stop, SystemPrompt, TurnFinished
 from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.conversations.saved import Answered, SavedConversation
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine_run import WayBack
 from ladechat.session.engine_session import EngineSession
+from ladechat.session.recordings.replay import Recording
 from ladechat.session.source import State
-from tests.fake_engine import FakeEngine
+from tests.fake_engine import ANSWER, FakeEngine
 from tests.session.conversations import exchange
 from tests.waiting import until
 
@@ -129,18 +130,59 @@ async def test_another_system_prompt_of_a_conversation_that_begins_is_shown() ->
     await room.session.close()
 
 
-async def test_an_engine_that_ends_shows_all_that_it_has_sent_and_gives_the_question_back() -> None:
-    engine = FakeEngine(hold_steps=True)
-    room = Room(engine)
+@pytest.mark.parametrize("says_why", [False, True])
+@pytest.mark.parametrize("steps", [0, 3])
+async def test_an_engine_that_dies_in_an_answer_leaves_what_has_come_or_the_question(
+    tmp_path: Path, steps: int, says_why: bool
+) -> None:
+    engine, store = FakeEngine(hold_steps=True), ConversationStore(tmp_path)
+    room = Room(engine, FakeEngine(), store=store)
+    room.session.recorder.start(tmp_path / "talk.ladechat.jsonl")
     await room.reach(State.READY)
     room.session.ask("One?")
+    room.session.ask_later("Two?")
     await room.until(lambda: room.session.state is State.ANSWERING)
-    engine.release(3)
-    engine.die()
+    engine.release(steps)
+    engine.fail_fatally() if says_why else engine.die()
     await room.reach(State.ENDED)
-    assert sum(isinstance(event, Step) for event in room.screen.events) == 3
-    assert isinstance(room.screen.events[-1], Failed)
-    assert room.screen.given_back == ["One?"]
+    shown = [event for event in room.screen.events if isinstance(event, Step)]
+    assert len(shown) == steps and room.screen.given_back == [] and isinstance(room.screen.events[-1], Failed)
+    half = "".join(piece for step in shown for piece in step.pieces)
+    kept = [message.content for message in room.session.conversation.messages]
+    assert kept == (["One?", half] if steps else [])
+    assert room.session.waiting == (("Two?",) if steps else ("One?", "Two?"))
+    assert [[one.answer for one in saved.exchanges] for saved in store.conversations()] == ([[half]] if steps else [])
+    room.session.restart()
+    await room.until(lambda: len(room.session.conversation.messages) == 4 and not room.session.asking)
+    assert [message.content for message in room.session.conversation.messages][:3:2] == ["One?", "Two?"]
+    await room.session.close()
+    recording = Recording.read(tmp_path / "talk.ladechat.jsonl")
+    assert recording.notices == [] and [turn.question for turn in recording.turns][-1] == "Two?"
+    store.close()
+
+
+async def test_what_has_come_of_an_answer_whose_engine_died_is_continued_or_replaced() -> None:
+    engines = [FakeEngine(hold_steps=True) for _ in range(3)]
+    room = Room(*engines)
+    for engine in engines[:2]:
+        await room.reach(State.READY)
+        room.session.go_on() if room.session.conversation.begun else room.session.ask("One?")
+        await room.until(lambda: room.session.state is State.ANSWERING)
+        engine.release(3)
+        engine.die()
+        await room.reach(State.ENDED)
+        assert room.session.restart()
+    finished = [event for event in room.screen.events if isinstance(event, TurnFinished)]
+    assert [end.reason for end in finished] == ["stopped"] * 2 and all(end.decode_seconds > 0 for end in finished)
+    assert all(end.prefill_seconds > 0 for end in finished)  # the fake engine says one thing a second
+    half = "".join(end.text for end in finished)
+    assert [message.content for message in room.session.conversation.messages] == ["One?", half]
+    assert ANSWER.startswith(half) and engines[1].questions[0].first_step == 3
+    await room.reach(State.READY)
+    room.session.ask("One?", replacing=True)
+    engines[2].release()
+    await room.until(lambda: not room.session.asking)
+    assert [message.content for message in room.session.conversation.messages] == ["One?", ANSWER]
     await room.session.close()
 
 

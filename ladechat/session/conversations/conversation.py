@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ladechat.protocol import Exchange, Generate, Message, Step, TurnFinished, TurnStarted
+from ladechat.protocol import Exchange, Generate, Message, Prefilling, Step, TurnFinished, TurnStarted
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
 
@@ -66,8 +66,9 @@ class Conversation:
         self._store = store
         self.turn = 0
         self._latest: tuple[int, int, int | None] | None = None  # turn, steps and seed of the last answer, if known
-        self._seed: int | None = None  # of the current answer
-        self._steps: list[Step] = []  # of the current answer
+        self._started: TurnStarted | None = None  # of the current answer, as the next two
+        self._prefill_seconds = 0.0
+        self._steps: list[Step] = []
         self._begin_as_usual()
 
     @property
@@ -135,14 +136,15 @@ class Conversation:
         said = self._said(self.system if system is None else system)
         return Generate(turn=turn, messages=said, max_new_tokens=self.max_new_tokens, seed=seed, first_step=steps)
 
-    def started(self, event: TurnStarted) -> None:
-        """Remember the seed of this turn, in case its answer is continued."""
-        self._seed = event.seed
-        self._steps.clear()
-
-    def stepped(self, event: Step) -> None:
-        """Remember the tokens of a step, in case the answer is broken off."""
-        self._steps.append(event)
+    def note(self, event: TurnStarted | Prefilling | Step) -> None:
+        """Remember what comes of the current answer, in case its end does not come, and its seed for a continuation."""
+        if isinstance(event, TurnStarted):
+            self._started, self._prefill_seconds = event, 0.0
+            self._steps.clear()
+        elif isinstance(event, Step):
+            self._steps.append(event)
+        elif self._started is not None:
+            self._prefill_seconds = event.t - self._started.t
 
     def again(self, text: str) -> Generate | None:
         """Return the command that asks for an answer to `text`, or if it is empty to the last question again; None if
@@ -165,9 +167,28 @@ class Conversation:
     def save_unfinished(self, decoder: str) -> None:
         """Add what has arrived of an answer, as if it had been stopped: the user quits."""
         if self._steps:
-            text = "".join(piece for step in self._steps for piece in step.pieces)
-            token_ids = [token for step in self._steps for token in step.token_ids]
-            self._add(self._steps[-1].turn, text, token_ids, len(self._steps), decoder)
+            self.answered(self._stopped(), decoder)
+
+    def half_answer(self) -> TurnFinished | None:
+        """Return the end of an answer whose engine has died, as if it had been stopped after its last step; None if no
+        step has arrived, or if it was to replace another answer, which is whole.
+        """
+        return self._stopped() if self._steps and self.replaces is None else None
+
+    def _stopped(self) -> TurnFinished:
+        return TurnFinished(
+            turn=self._steps[-1].turn,
+            reason="stopped",
+            text="".join(piece for step in self._steps for piece in step.pieces),
+            token_ids=[token for step in self._steps for token in step.token_ids],
+            steps=len(self._steps),
+            prefill_seconds=self._prefill_seconds,
+            decode_seconds=sum(step.timing.step_ms for step in self._steps) / 1000,
+        )
+
+    @property
+    def _seed(self) -> int | None:
+        return None if self._started is None else self._started.seed
 
     def _add(self, turn: int, text: str, token_ids: list[int], steps: int, decoder: str) -> None:
         if not token_ids:
@@ -207,7 +228,7 @@ class Conversation:
     def give_up(self) -> str | None:
         """Drop the pending question and return it, if any; restore the exchange that it was to replace.
 
-        What has arrived of its answer is dropped too: it is asked again from its beginning.
+        What has arrived of its answer is dropped too, unless `half_answer` was added before.
         """
         text = self.pending.content if self.pending else None
         if self.replaces is not None:
@@ -269,3 +290,6 @@ class SingleQuestions(Conversation):
         """Return the command that asks for an answer to `text` as if nothing had been asked before."""
         self.begin_new()
         return replace(super().ask(text, replacing=replacing), fresh=True)
+
+    def half_answer(self) -> None:
+        """Return None: a lesson looks at whole answers, and begins again after its engine has died."""
