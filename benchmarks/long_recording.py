@@ -27,14 +27,14 @@ from ladechat.app import LadechatApp
 from ladechat.bench.machine import describe
 from ladechat.protocol import Asked, Closed, Event, Header, Ready, Step, TurnFinished, TurnStarted, decode_event, encode
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 
 QUESTION = "What is the n-gram pool?"
 SHOWN = "What is the n-gram pool"
 READ_WHOLE = """
 import gc, json, resource, sys, time
 from pathlib import Path
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 gc.disable()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 began = time.perf_counter()

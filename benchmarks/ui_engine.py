@@ -19,9 +19,9 @@ from ladechat.garbage import collect_what_is_new
 from ladechat.protocol import Event, Generate, Header, Ready, Settings, Step, Stop, TurnFinished, TurnStarted
 from ladechat.screens.chat.screen import ChatScreen
 from ladechat.session.conversations.conversation import Conversation
-from ladechat.session.engine_session import EngineSession
+from ladechat.session.engine import Order
 from ladechat.session.live import LiveEngine
-from ladechat.session.source import Order
+from ladechat.session.session import Session
 
 STEPS_PER_SECOND = 320
 WRITES_PER_SECOND = 32
@@ -36,7 +36,7 @@ def end_of(turn: int) -> str:
 def run_app(recording: str) -> None:
     """The real app on this terminal, with this engine."""
     engine = [sys.executable, "-m", "benchmarks.ui_engine", recording]
-    session = EngineSession(lambda _: LiveEngine(engine), Settings(decoder="lookahead"), Conversation(model="demo"))
+    session = Session(lambda _: LiveEngine(engine), Settings(decoder="lookahead"), Conversation(model="demo"))
     collect_what_is_new()
     LadechatApp(ChatScreen(session, "demo"), session).run()
 

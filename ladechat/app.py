@@ -25,6 +25,7 @@ from ladechat.keys import APP_KEY_GROUPS
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import Settings
+from ladechat.screens.chat.questions import PromptHistory
 from ladechat.screens.chat.screen import ChatScreen
 from ladechat.screens.help.command_search import CommandSearch
 from ladechat.screens.help.explain import TOO_FAST, ExplainScreen
@@ -36,17 +37,16 @@ from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.terminal.app_with_look import AppWithLook
 from ladechat.screens.view import ConversationView, welcome
 from ladechat.session.conversations.conversation import Conversation
-from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.session.engine_run import EngineRun, WayBack
-from ladechat.session.engine_session import EngineSession
+from ladechat.session.engine import EngineRun, EngineSource, NewEngine
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import Comparison
 from ladechat.session.recordings.recorder import Recorder
-from ladechat.session.recordings.replay import Recording
-from ladechat.session.source import EngineSource, NewEngine
+from ladechat.session.recordings.recording import Recording
+from ladechat.session.replaceable_engine import WayBack
+from ladechat.session.session import Session
 from ladechat.widgets.later import call_later, detach_long_tasks
 from ladechat.widgets.too_small import TooSmall
 
@@ -73,7 +73,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
     def __init__(
         self,
         opening: Opening,
-        session: EngineSession | None = None,
+        session: Session | None = None,
         settings_file: SettingsFile | None = None,
     ) -> None:
         super().__init__(settings_file)
@@ -229,7 +229,7 @@ def run_chat(
     way_back = (
         WayBack(instead.model, _engines_of(options, instead.model), instead.settings.decoder) if instead else None
     )
-    session = EngineSession(engines, options.settings, conversation, recorder, way_back)
+    session = Session(engines, options.settings, conversation, recorder, way_back)
     screen = ChatScreen(
         session,
         options.model,

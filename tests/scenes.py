@@ -20,7 +20,7 @@ from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.view import welcome
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.measuring import Measuring
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.seek_bar import Transport
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.panels.speed_panel import SpeedPanel

@@ -78,7 +78,7 @@ def test_the_table_of_rooms_says_which_other_rooms_each_one_knows() -> None:
     assert said == known | {"engine": together, "bench": together}
 
 
-CONTRACTS = ("protocol", "session.source", "decoder.drafters.drafter", "decoder.runner", "decoder.step")
+CONTRACTS = ("protocol", "session.engine", "decoder.drafters.drafter", "decoder.runner", "decoder.step")
 """What two modules may share instead of knowing each other."""
 
 

@@ -7,8 +7,8 @@ import pytest
 from ladechat.model.checkpoint import hub
 from ladechat.model.checkpoint.fetch import local_files
 from ladechat.model.checkpoint.files import LoadError, is_gguf, local_gguf
+from ladechat.screens.lists.models import known_models
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.session.known_models import known_models
 from ladechat.session.recordings.recorder import latest_recording
 from ladechat.train.command import run
 from ladechat.train.options import TrainOptions

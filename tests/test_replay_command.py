@@ -7,8 +7,9 @@ from typer.testing import CliRunner
 
 from ladechat.app import LadechatApp
 from ladechat.screens.race import RaceScreen
-from ladechat.session.race import Clock, Comparison
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.playing import Clock
+from ladechat.session.race import Comparison
+from ladechat.session.recordings.recording import Recording
 from ladechat.shell import cli
 from ladechat.widgets.race import LaneView, Remarks
 from tests.session.streams import recorded, turn

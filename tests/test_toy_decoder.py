@@ -27,10 +27,10 @@ from ladechat.protocol import (
 from ladechat.screens.chat.screen import ChatScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversations.conversation import Conversation
-from ladechat.session.engine_session import EngineSession
 from ladechat.session.live import LiveEngine
 from ladechat.session.recordings.recorder import Recorder
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
+from ladechat.session.session import Session
 from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.sliders.sliders import ParameterSlider, Sliders
 from ladechat.widgets.transcript.transcript import Transcript
@@ -148,7 +148,7 @@ async def test_the_app_offers_it_and_a_recording_of_it_replays(tmp_path: Path) -
     recorder, file = Recorder(), tmp_path / "toy.ladechat.jsonl"
     recorder.start(file)
     command = [*ENGINE, "--no-auto"]
-    session = EngineSession(lambda _: LiveEngine(command, logs=tmp_path), Settings(), Conversation(None, 12), recorder)
+    session = Session(lambda _: LiveEngine(command, logs=tmp_path), Settings(), Conversation(None, 12), recorder)
     app = LadechatApp(ChatScreen(session, "demo"), session)
     async with app.run_test() as pilot:
         status = app.query_one(StatusLine)

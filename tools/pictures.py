@@ -17,11 +17,11 @@ from ladechat.export.gif import gif
 from ladechat.protocol import Message, Settings
 from ladechat.session.change import ViewerPace
 from ladechat.session.conversations.conversation import Conversation
-from ladechat.session.engine_session import EngineSession
+from ladechat.session.engine import State
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import Measuring
 from ladechat.session.recordings.recorder import SUFFIX
-from ladechat.session.source import State
+from ladechat.session.session import Session
 
 DOCS = Path(__file__).parent.parent / "docs"
 SIZE = (100, 30)
@@ -52,7 +52,7 @@ def window(out: Path) -> None:
 
 async def recorded(talk: Path) -> None:
     """Record an answer."""
-    session = EngineSession(lambda _: LiveEngine(ENGINE.command()), ENGINE.settings, Conversation())
+    session = Session(lambda _: LiveEngine(ENGINE.command()), ENGINE.settings, Conversation())
     session.start()
     while session.state is not State.READY:
         await frame(session)
@@ -64,7 +64,7 @@ async def recorded(talk: Path) -> None:
     await session.close()
 
 
-async def frame(session: EngineSession) -> None:
+async def frame(session: Session) -> None:
     """Take in what has come in a moment."""
     if session.state is State.ENDED:
         raise SystemExit("The engine has ended; ladechat ask says why.")

@@ -21,8 +21,8 @@ from ladechat.protocol import Event, Settings, Step
 from ladechat.screens.chat.screen import ChatScreen
 from ladechat.screens.view import welcome
 from ladechat.session.conversations.conversation import Conversation
-from ladechat.session.engine_session import EngineSession
 from ladechat.session.live import LiveEngine
+from ladechat.session.session import Session
 from ladechat.widgets.prompt.prompt import Prompt
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -68,7 +68,7 @@ async def take() -> str:
     os.environ["COLORTERM"] = "truecolor"  # a picture has all colours, whatever terminal it is taken in
     settings = Settings(decoder=first_decoder(BUNDLED).name)
     engine = HeldEngine(EngineOptions(settings=settings), AT_STEP)
-    session = EngineSession(lambda _: engine, settings, Conversation())
+    session = Session(lambda _: engine, settings, Conversation())
     app = LadechatApp(ChatScreen(session, BUNDLED, welcome(BUNDLED)), session)
     async with app.run_test(size=(COLUMNS, ROWS)) as pilot:
         app.query_one(Prompt).insert(QUESTION)

@@ -20,7 +20,7 @@ from ladechat.installing import command_for_extra
 from ladechat.refusing import fail, in_short, joined_with
 from ladechat.session.measuring import Measuring
 from ladechat.session.recordings.reading import UnreadableRecording
-from ladechat.session.recordings.replay import IDLE_SECONDS, Recording
+from ladechat.session.recordings.recording import IDLE_SECONDS, Recording
 from ladechat.terminal import Status, say
 from ladechat.widgets.formatting import counted
 

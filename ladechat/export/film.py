@@ -19,7 +19,7 @@ from ladechat.export.cells import Screen, screen_of
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.measuring import Measuring
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.cells import printable, shorten
 from ladechat.widgets.panels.panel import Panel

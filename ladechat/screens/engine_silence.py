@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from textual.widget import Widget
 
-from ladechat.session.engine_session import EngineSession
+from ladechat.session.session import Session
 from ladechat.widgets.later import call_later
 
 SECONDS_TO_LISTEN = 1.0
@@ -21,7 +21,7 @@ class EngineSilence:
         warn: shows a warning, and hides it when called with "".
     """
 
-    def __init__(self, screen: Widget, session: EngineSession, warn: Callable[[str], None]) -> None:
+    def __init__(self, screen: Widget, session: Session, warn: Callable[[str], None]) -> None:
         self._screen = screen
         self._session = session
         self._warn = warn

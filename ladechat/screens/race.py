@@ -18,7 +18,8 @@ from ladechat.screens.footer import leave_out, relabel, relabel_pause
 from ladechat.screens.over_chat import OverChat
 from ladechat.screens.view import commands
 from ladechat.session.measuring import Measuring
-from ladechat.session.race import Clock, Comparison, Lane, Track
+from ladechat.session.playing import Clock, Track
+from ladechat.session.race import Comparison, Lane
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.bars.seek_bar import SeekBar, Transport

@@ -113,7 +113,7 @@ def _check_recording(recording: Path, context: typer.Context) -> None:
         if parameter.name not in OF_THE_SERVER and source is not None and source.name == "COMMANDLINE":
             fail(f"{max(parameter.opts, key=len)} is for a chat, and says nothing about a recording; leave it out.")
     from ladechat.session.recordings.reading import UnreadableRecording
-    from ladechat.session.recordings.replay import Recording
+    from ladechat.session.recordings.recording import Recording
 
     try:
         Recording.read(recording)

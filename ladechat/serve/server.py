@@ -17,8 +17,7 @@ from aiohttp import WSMsgType, web
 
 from ladechat.serve.access import Access
 from ladechat.serve.tab import SECONDS_TO_END, Tab
-from ladechat.session.signals import leave_on_signals
-from ladechat.terminal import say
+from ladechat.terminal import leave_on_signals, say
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

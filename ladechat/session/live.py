@@ -22,7 +22,7 @@ from ladechat.protocol import (
     Shutdown,
     encode,
 )
-from ladechat.session.source import Order
+from ladechat.session.engine import Order
 
 SECONDS_TO_LEAVE = 3.0
 """The time an engine has to end after `shutdown` before it is killed."""

@@ -19,8 +19,8 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
+from ladechat.session.engine import SILENCE_SECONDS, EngineSource, State, and_last_line
 from ladechat.session.race import PLAIN, Lane, conclusions
-from ladechat.session.source import SILENCE_SECONDS, EngineSource, State, and_last_line
 
 DEFAULT_DECODERS = (PLAIN, "lookahead", "hidden_transfer", "auto")
 FEWEST, MOST = 2, 4

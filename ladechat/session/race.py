@@ -1,27 +1,18 @@
-"""A race: the answers of several decoders to one question, the conclusions, and the clock on which it is watched."""
+"""A race: the answers of several decoders to one question, and the conclusions."""
 
 import math
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
-from itertools import accumulate
 
 from ladechat import catalog
 from ladechat.protocol import Ready, Settings, Step, TurnFinished, TurnStarted
 from ladechat.session.recordings.recorder import SUFFIX
-from ladechat.session.recordings.replay import SPEEDS, Recording
+from ladechat.session.recordings.recording import Recording
 
 PLAIN = "autoregressive"
 """Plain decoding: the reference for passes saved and times."""
 NEAR_TIE = 0.25
 """The largest gap between log-probabilities that rounding can swap: two steps of bfloat16, for logits from 16 to 32."""
-PASSES_PER_SECOND = 8.0
-"""The clock of passes at speed 1: slow enough to see each pass."""
-SECONDS_TO_WATCH = 8.0
-"""On the clock of seconds, a race starts at the highest speed, up to 1, at which it takes this long."""
-
-
 MOST_GAIN = 1.15
 """The largest credible gain in speed, relative to tokens per pass; more cannot be due to the decoder."""
 DISTURBED = "More than the tokens a pass cannot be: something else kept this machine busy. Race again in quiet."
@@ -63,111 +54,6 @@ class Lane:
         """Return the text and the log-probability of a token of the answer."""
         each = ((text, log) for step in self.steps for text, log in zip(step.pieces, step.logprobs, strict=True))
         return list(each)[place]
-
-
-class Clock(StrEnum):
-    """The clock on which the steps of the lanes are shown."""
-
-    PASSES = "passes"
-    """Each step takes one tick, as on a machine with spare compute, where a pass over many slots costs no more."""
-
-    SECONDS = "seconds"
-    """Each step takes its measured time on this machine."""
-
-
-class Track:
-    """The position in a race. All lanes start at zero and run along one clock.
-
-    Args:
-        lanes: the lanes, all of them measured.
-
-    Attributes:
-        clock: see `Clock`.
-        at: the position, in passes or seconds.
-        playing: whether the clock is running.
-    """
-
-    def __init__(self, lanes: Sequence[Lane]) -> None:
-        self.clock = Clock.PASSES
-        self.at = 0.0
-        self.playing = True
-        self._times = {
-            Clock.PASSES: [[float(number) for number in range(1, len(lane.steps) + 1)] for lane in lanes],
-            Clock.SECONDS: [list(accumulate(step.timing.step_ms / 1000 for step in lane.steps)) for lane in lanes],
-        }
-        whole = self._end(Clock.SECONDS)
-        slow = [place for place, speed in enumerate(SPEEDS) if speed <= 1 and whole / speed >= SECONDS_TO_WATCH]
-        self._speeds = {Clock.PASSES: SPEEDS.index(1.0), Clock.SECONDS: max(slow, default=0)}
-        self._now: float | None = None
-
-    @property
-    def end(self) -> float:
-        """The time at which the last lane ends."""
-        return self._end(self.clock)
-
-    @property
-    def at_end(self) -> bool:
-        """Whether all lanes have ended."""
-        return self.at >= self.end
-
-    @property
-    def speed(self) -> float:
-        """The speed: 1 is the pace of this machine on the clock of seconds, `PASSES_PER_SECOND` on that of passes."""
-        return SPEEDS[self._speeds[self.clock]]
-
-    def steps_done(self, lane: int) -> int:
-        """Return the number of a lane's steps that are done."""
-        return bisect_right(self._times[self.clock][lane], self.at)
-
-    def finished_at(self, lane: int) -> float:
-        """Return the time at which a lane ends."""
-        return max(self._times[self.clock][lane], default=0.0)
-
-    def advance(self, now: float) -> None:
-        """Advance the clock since the last call. `now` is in seconds, on any monotonic clock."""
-        passed, self._now = now - (self._now if self._now is not None else now), now
-        if self.playing:
-            pace = PASSES_PER_SECOND if self.clock is Clock.PASSES else 1.0
-            self.at = min(self.at + passed * pace * self.speed, self.end)
-            self.playing = not self.at_end
-
-    def seek(self, at: float) -> None:
-        """Move to a time, and pause there."""
-        self.at = min(max(at, 0.0), self.end)
-        self.playing = False
-
-    def step_forward(self) -> None:
-        """Move to the end of the next step of any lane."""
-        self.seek(min((time for time in self._moments() if time > self.at), default=self.end))
-
-    def step_back(self) -> None:
-        """Move to the end of the step before the last one, or to the start."""
-        latest = max((time for time in self._moments() if time <= self.at), default=0.0)
-        self.seek(max((time for time in self._moments() if time < latest), default=0.0))
-
-    def restart(self) -> None:
-        """Move to the start and play."""
-        self.at, self.playing = 0.0, True
-
-    def change_speed(self, steps: int) -> None:
-        """Change the speed by some places in the table of speeds, within its range."""
-        self._speeds[self.clock] = min(max(self._speeds[self.clock] + steps, 0), len(SPEEDS) - 1)
-
-    def change_clock(self) -> None:
-        """Switch to the other clock, at the same fraction of the whole."""
-        share = self.at / self.end if self.end else 1.0
-        self.clock = Clock.SECONDS if self.clock is Clock.PASSES else Clock.PASSES
-        self.at = self.end if share >= 1 else share * self.end
-
-    def time_of(self, lane: int, step: int) -> float:
-        """Return the time at which a lane has done this number of steps."""
-        return self._times[self.clock][lane][step - 1] if step else 0.0
-
-    def _moments(self) -> set[float]:
-        return {time for times in self._times[self.clock] for time in times}
-
-    def _end(self, clock: Clock) -> float:
-        return max((time for times in self._times[clock] for time in times), default=0.0)
 
 
 # --- conclusions ------------------------------------------------------------------------------------------------------

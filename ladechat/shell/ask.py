@@ -25,9 +25,9 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
+from ladechat.session.engine import and_last_line
 from ladechat.session.live import LiveEngine
 from ladechat.session.race import PLAIN
-from ladechat.session.source import and_last_line
 from ladechat.shell.word_wrap import WordWrap
 from ladechat.terminal import Status, forget_output, shown
 from ladechat.widgets.formatting import REASONS, SYSTEM_FOLDED, announced, describe_settings, figures, is_own

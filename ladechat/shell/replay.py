@@ -12,7 +12,7 @@ from ladechat.files import why_unread
 from ladechat.refusing import fail
 from ladechat.session.recordings.reading import UnreadableRecording
 from ladechat.session.recordings.recorder import latest_recording, recordings_folder
-from ladechat.session.recordings.replay import IDLE_SECONDS, Recording
+from ladechat.session.recordings.recording import IDLE_SECONDS, Recording
 
 
 def replay(

@@ -10,13 +10,13 @@ from textual.selection import Selection
 
 from ladechat.app import LadechatApp
 from ladechat.protocol import Settings
+from ladechat.screens.chat.questions import PromptHistory
 from ladechat.screens.chat.screen import ChatScreen
 from ladechat.session.conversations.conversation import Conversation
-from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.session.engine_session import EngineSession
 from ladechat.session.recordings.recorder import Recorder
+from ladechat.session.session import Session
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import ShownMessage
 from ladechat.widgets.bars.status_line import StatusLine
@@ -51,7 +51,7 @@ class Stage:
         self.recorder = recorder or Recorder()
         settings = Settings(decoder=decoder)
         conversation = Conversation(system, model="demo", store=store)
-        self.session = EngineSession(self._new_engine, settings, conversation, self.recorder)
+        self.session = Session(self._new_engine, settings, conversation, self.recorder)
         self.screen = ChatScreen(self.session, "demo", welcome, store=store, history=history, opened=opened)
         self.app = LadechatApp(self.screen, self.session)
         self.notices = notices_of(self.app)

@@ -8,7 +8,7 @@ from textual.selection import Selection
 from ladechat.app import LadechatApp
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.presenter import RESTORED
 from tests.app.stage import Stage, answered, ask
 from tests.app.test_conversations import (

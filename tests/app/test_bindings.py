@@ -27,7 +27,7 @@ from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.panels.side import SidePanels, View
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.transcript.transcript import Transcript

@@ -21,10 +21,10 @@ from ladechat.screens.learn.screen import LearnScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversations.conversation import SingleQuestions
-from ladechat.session.engine_session import EngineSession
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import Comparison
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
+from ladechat.session.session import Session
 from ladechat.widgets.prompt.prompt import Prompt
 from tests.app.stage import Stage
 from tests.fake_engine import FakeEngine
@@ -51,9 +51,7 @@ def side_by_side(recording: Recording) -> Screen[Any]:
 
 
 def lessons(recording: Recording) -> Screen[Any]:
-    session = EngineSession(
-        lambda _: FakeEngine(), Settings(), SingleQuestions(max_new_tokens=MOST_NEW_TOKENS, model="demo")
-    )
+    session = Session(lambda _: FakeEngine(), Settings(), SingleQuestions(max_new_tokens=MOST_NEW_TOKENS, model="demo"))
     return LearnScreen(session, Progress())
 
 

@@ -11,13 +11,12 @@ from ladechat.palette import Look
 from ladechat.preferences import DRAWING, SETTINGS, SettingsFile
 from ladechat.protocol import Configure, Settings
 from ladechat.screens.chat.screen import ChatScreen
-from ladechat.screens.lists.models import ModelsScreen
+from ladechat.screens.lists.models import GONE, ModelsScreen, known_models
 from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.screens.terminal.clipboard import keep
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.session.known_models import GONE, known_models
-from ladechat.session.source import NewEngine
+from ladechat.session.engine import NewEngine
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.prompt.above_prompt import SlashCommandList
 from ladechat.widgets.prompt.prompt import Prompt

@@ -11,7 +11,7 @@ from ladechat.protocol import Step
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage, answered, ask
 from tests.fake_engine import ANSWER, FakeEngine, tokens
@@ -79,9 +79,7 @@ async def test_an_answer_that_went_on_is_one_on_the_screen_in_the_file_and_in_a_
 
 
 @pytest.mark.parametrize("dies", [True, False], ids=["died", "failed"])
-async def test_a_continuation_that_broke_off_is_in_the_answer_once_when_it_goes_on(
-    tmp_path: Path, dies: bool
-) -> None:
+async def test_a_continuation_that_broke_off_is_in_the_answer_once_when_it_goes_on(tmp_path: Path, dies: bool) -> None:
     stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
     path = tmp_path / "talk.ladechat.jsonl"
     stage.recorder.start(path)
@@ -109,7 +107,7 @@ async def test_a_continuation_that_broke_off_is_in_the_answer_once_when_it_goes_
         async with brings(lambda: dict(blocks(stage.app))["model"] == ANSWER and not stage.asking, pilot):
             await ask(pilot, "/continue")
             first.release()
-        assert stage.engine.questions[-1].first_step == (6 if dies else 3), "a dead engine's part stays, a failed one's not"
+        assert stage.engine.questions[-1].first_step == (6 if dies else 3), "a failed pass leaves nothing"
         async with brings(lambda: stage.app.clipboard == ANSWER, pilot):
             await pilot.press("f8")
         shown = blocks(stage.app)

@@ -13,7 +13,7 @@ from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Configure, Settings
 from ladechat.screens.lists.models import ModelsScreen
 from ladechat.session.conversations.conversation import UNANSWERED
-from ladechat.session.source import State
+from ladechat.session.engine import State
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, opens
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.waiting import brings, until
@@ -178,7 +178,7 @@ async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(m
     async with stage.app.run_test() as pilot:
         async with brings(lambda: stage.activity == "answering …", pilot):
             await ask(pilot, "One?")
-        limits = "ladechat.session.engines.SILENCE_SECONDS"
+        limits = "ladechat.session.replaceable_engine.SILENCE_SECONDS"
         monkeypatch.setattr(limits, {State.ANSWERING: -1.0})
         stage.screen.silence.look()
         assert re.fullmatch(r"no word from the engine for \d+ s · F5 starts it again", stage.activity)

@@ -7,7 +7,7 @@ from ladechat.app import LadechatApp
 from ladechat.keys import APP_KEYS, REPLAY_KEYS, key_names
 from ladechat.screens.help.help import ALWAYS, PASSES, HelpScreen
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.prompt.prompt import Prompt
 from tests.app.stage import Driver, Stage

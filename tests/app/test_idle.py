@@ -16,9 +16,9 @@ from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversations.conversation import SingleQuestions
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.session.engine_session import EngineSession
 from ladechat.session.race import Comparison
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
+from ladechat.session.session import Session
 from tests.app.stage import Stage, answered, ask
 from tests.fake_engine import FakeEngine
 from tests.session.streams import stream, turn, write
@@ -137,9 +137,7 @@ async def test_a_race_goes_on_from_where_it_was_paused(recording: Recording) -> 
 
 
 async def test_lessons_rest_while_the_reader_reads() -> None:
-    session = EngineSession(
-        lambda _: FakeEngine(), Settings(), SingleQuestions(max_new_tokens=MOST_NEW_TOKENS, model="demo")
-    )
+    session = Session(lambda _: FakeEngine(), Settings(), SingleQuestions(max_new_tokens=MOST_NEW_TOKENS, model="demo"))
     screen = LearnScreen(session, Progress())
     app = LadechatApp(screen, session)
     async with app.run_test() as pilot:

@@ -18,8 +18,8 @@ from ladechat.screens.help.help import HelpScreen
 from ladechat.screens.learn.lesson_session import MOST_NEW_TOKENS
 from ladechat.screens.learn.screen import LearnScreen
 from ladechat.session.conversations.conversation import SingleQuestions
-from ladechat.session.engine_session import EngineSession
-from ladechat.session.source import SILENCE_SECONDS, State
+from ladechat.session.engine import SILENCE_SECONDS, State
+from ladechat.session.session import Session
 from ladechat.shell import cli
 from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.lessons import LessonBox, LessonCard
@@ -34,11 +34,9 @@ from tests.waiting import brings, until
 SHORT = "The pool keeps what the window has written."
 
 
-def session_of(*engines: FakeEngine) -> EngineSession:
+def session_of(*engines: FakeEngine) -> Session:
     left = list(engines)
-    return EngineSession(
-        lambda _: left.pop(0), Settings(), SingleQuestions(max_new_tokens=MOST_NEW_TOKENS, model="demo")
-    )
+    return Session(lambda _: left.pop(0), Settings(), SingleQuestions(max_new_tokens=MOST_NEW_TOKENS, model="demo"))
 
 
 class Room:

@@ -6,7 +6,7 @@ from ladechat.app import LadechatApp
 from ladechat.protocol import Configure, Step, Watch
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.recordings.recorder import Recorder
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.panels.window_panel import WindowPanel

@@ -14,7 +14,7 @@ from ladechat.protocol import Asked, Closed, Step, encode
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.recordings import reading
 from ladechat.session.recordings.reading import Lines
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.seek_bar import Transport
 from tests.app.stage import notices_of
 from tests.session.streams import stream, turn, write

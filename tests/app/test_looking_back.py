@@ -12,7 +12,7 @@ from ladechat.screens.lists.conversations import ConversationsScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recorder import Recorder
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.panels.biography_panel import BiographyPanel

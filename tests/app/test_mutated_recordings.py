@@ -13,7 +13,7 @@ from textual.app import App
 from ladechat.app import LadechatApp
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.recordings.reading import UnreadableRecording
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from tests.session.mutations import mutated
 from tests.session.streams import GOLDEN
 

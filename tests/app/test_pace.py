@@ -4,7 +4,7 @@ import pytest
 
 from ladechat.protocol import Pace, Stop, Watch
 from ladechat.session.change import RATES
-from ladechat.session.source import State
+from ladechat.session.engine import State
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Driver, Stage, ask, footer_has_room, footer_names
@@ -142,7 +142,7 @@ async def test_a_paused_engine_is_not_taken_for_a_stuck_one(monkeypatch: pytest.
     stage = held()
     async with stage.app.run_test() as pilot:
         await paused(pilot, stage)
-        monkeypatch.setattr("ladechat.session.engines.SILENCE_SECONDS", dict.fromkeys(State, -1.0))
+        monkeypatch.setattr("ladechat.session.replaceable_engine.SILENCE_SECONDS", dict.fromkeys(State, -1.0))
         assert stage.session.stuck_for() is None
         async with brings(lambda: not stage.session.pace.paused, pilot):
             stage.engine.hold()

@@ -4,7 +4,7 @@ import pytest
 
 from ladechat.protocol import Stop
 from ladechat.screens.race import RaceScreen
-from ladechat.session.source import SILENCE_SECONDS, State
+from ladechat.session.engine import SILENCE_SECONDS, State
 from ladechat.widgets.bars.seek_bar import Transport
 from ladechat.widgets.race import Remarks
 from tests.app.stage import Driver, Stage, answered, ask, opens

@@ -11,7 +11,8 @@ from ladechat.protocol import Message
 from ladechat.screens.help.help import HelpScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.session.measuring import Measuring
-from ladechat.session.race import PLAIN, Clock, Track
+from ladechat.session.playing import Clock, Track
+from ladechat.session.race import PLAIN
 from ladechat.widgets.bars.seek_bar import Transport
 from ladechat.widgets.race import LaneHead, LaneView, Remarks
 from ladechat.widgets.transcript.transcript import Transcript

@@ -6,7 +6,7 @@ import pytest
 
 from ladechat.protocol import Step, TurnFinished
 from ladechat.session.recordings.recorder import Recorder
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.panels.speed_panel import SpeedPanel
 from tests.app.stage import Stage, ask
 from tests.fake_engine import FakeEngine

@@ -14,7 +14,7 @@ from ladechat.protocol import Configure, Failed, Step, TurnFinished
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.view import welcome
 from ladechat.session.recordings.recorder import Recorder
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.seek_bar import Transport
 from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.panels.panel import Panel

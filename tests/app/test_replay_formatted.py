@@ -7,7 +7,7 @@ import pytest
 from ladechat.app import LadechatApp
 from ladechat.protocol import Asked, encode
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.session.streams import stream, turn, write
 

@@ -8,7 +8,8 @@ from textual.widgets import Input
 from ladechat.app import LadechatApp
 from ladechat.protocol import Asked, Step
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.recordings.replay import Player, Recording
+from ladechat.session.playing import Player
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.seek_bar import Transport
 from ladechat.widgets.bars.status_line import StatusLine
 from tests.session.streams import recorded, turn

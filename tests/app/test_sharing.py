@@ -12,9 +12,9 @@ import pytest
 from textual.widgets import Input, Label
 
 from ladechat.export.command import Wanted, run
+from ladechat.screens.chat import recordings as exporting
 from ladechat.screens.help.help import HelpScreen
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.recordings import exporting
 from ladechat.session.recordings.recorder import Recorder
 from ladechat.widgets.bars.status_line import ANSWERING, PAUSED, StatusLine
 from tests.app.stage import Driver, Stage, answered, ask

@@ -25,7 +25,8 @@ from ladechat.protocol import (
     TurnStarted,
     encode,
 )
-from ladechat.session.recordings.replay import Player, Recording
+from ladechat.session.playing import Player
+from ladechat.session.recordings.recording import Recording
 from tests.engine.clock import Clock
 from tests.engine.inside import Inside
 from tests.engine.wire import Line, started

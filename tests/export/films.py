@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from ladechat.app import LadechatApp
 from ladechat.export.film import Frame, ReplayFilm, full_colour
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from tests.export.talks import hostile, two_turns
 from tests.session.streams import GOLDEN
 

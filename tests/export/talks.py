@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from ladechat.protocol import Asked, ConversationCleared, Event, Failed, Step, TurnStarted
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from tests.session.streams import recorded, turn
 
 HOSTILE = (

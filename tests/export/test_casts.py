@@ -19,7 +19,7 @@ from ladechat.export.cast import cast
 from ladechat.export.film import Frame, Reel, full_colour, moments, shoot
 from ladechat.palette import HUES
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.key_footer import KeyFooter
 from tests.export.films import RECORDINGS, SIZE, ShownCell, ShownScreen, filmed, screen_of
 from tests.export.talks import two_turns

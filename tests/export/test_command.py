@@ -15,7 +15,7 @@ from ladechat.export.command import WRITERS, Wanted
 from ladechat.export.film import Frame, Reel
 from ladechat.formats import FORMATS
 from ladechat.protocol import Step
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.shell import cli
 from tests.export.talks import hostile, two_turns
 from tests.session.streams import GOLDEN

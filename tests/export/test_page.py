@@ -13,7 +13,7 @@ from ladechat.export.conversation import talk_of
 from ladechat.export.html import SURFACES, html
 from ladechat.palette import Palette
 from ladechat.protocol import Step
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.cells import visible
 from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import is_own

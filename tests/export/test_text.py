@@ -31,7 +31,7 @@ from ladechat.protocol import (
     SystemPrompt,
     TurnStarted,
 )
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import SYSTEM_FOLDED
 from tests.export.talks import HOSTILE, hostile, two_turns

@@ -6,9 +6,9 @@ import pytest
 
 from ladechat import protocol
 from ladechat.protocol import Failed, Loading, Settings
-from ladechat.session.source import State
+from ladechat.session.engine import State
 from tests.fake_engine import FakeEngine
-from tests.session.test_engine_session import Room
+from tests.session.test_session import Room
 
 
 class Choosing:

@@ -7,7 +7,7 @@ import pytest
 
 from ladechat.protocol import Event, Message, Settings, TurnStarted, encode
 from ladechat.session.race import Comparison, NothingToCompare
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from tests.session.streams import HEADER, recorded, stream, turn, write
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ladechat.protocol import Event, Ready, Stop
-from ladechat.session.engine_run import EngineRun
+from ladechat.session.engine import EngineRun
 from tests.fake_engine import FakeEngine
 from tests.waiting import until
 

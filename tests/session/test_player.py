@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.protocol import Asked, Closed, Step
-from ladechat.session.recordings.replay import Player, Recording
+from ladechat.session.playing import Player
+from ladechat.session.recordings.recording import Recording
 from tests.session.streams import recorded, turn
 
 

@@ -12,7 +12,8 @@ from ladechat import catalog
 from ladechat.protocol import Event, Failed, Message, Ready, Settings, Step, TurnFinished
 from ladechat.protocol.messages import FailureCode, FinishReason
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
-from ladechat.session.race import Clock, Lane, Track, first_difference, measured_time, passes_saved, seal, speedup
+from ladechat.session.playing import Clock, Track
+from ladechat.session.race import Lane, first_difference, measured_time, passes_saved, seal, speedup
 from tests.fake_engine import FakeEngine
 from tests.widgets.sample_steps import finished, step
 

@@ -8,11 +8,11 @@ import pytest
 
 from ladechat import protocol
 from ladechat.protocol import Event, Failed, Generate, Loading, Pace, Step, Stop, TurnFinished, Watch
+from ladechat.session.engine import State
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring
-from ladechat.session.recordings.replay import Recording
-from ladechat.session.source import State
+from ladechat.session.recordings.recording import Recording
 from tests.fake_engine import FakeEngine
-from tests.session.test_engine_session import Room
+from tests.session.test_session import Room
 
 
 class Chat(Room):
@@ -216,7 +216,7 @@ async def test_a_race_in_which_the_engine_says_nothing_is_stuck(monkeypatch: pyt
     assert chat.session.stuck_for() is None
     _, running = await chat.race(lambda race: race.current)
     await chat.reach(State.ANSWERING)
-    monkeypatch.setattr("ladechat.session.engines.SILENCE_SECONDS", dict.fromkeys(State, -1.0))
+    monkeypatch.setattr("ladechat.session.replaceable_engine.SILENCE_SECONDS", dict.fromkeys(State, -1.0))
     assert chat.session.stuck_for() is not None
     running.cancel()
     await chat.session.close()

@@ -25,7 +25,7 @@ from ladechat.protocol import (
 )
 from ladechat.session.recordings import reading
 from ladechat.session.recordings.reading import UnreadableRecording
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from tests.session.conversations import exchange
 from tests.session.streams import GOLDEN, HEADER, recorded, stream, turn, untimed, write
 

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.protocol import Asked, Closed, Header, Step, encode
+from ladechat.session.playing import NotRead, Player
 from ladechat.session.recordings import reading
-from ladechat.session.recordings.replay import NotRead, Player, Recording
+from ladechat.session.recordings.recording import Recording
 from tests.session.streams import HEADER, stream, turn, write
 
 ASKED = [Asked(turn=number, text=f"Question {number}?") for number in (1, 2)]

@@ -23,7 +23,7 @@ from ladechat.protocol import (
 )
 from ladechat.session.recordings import recorder as recording
 from ladechat.session.recordings.recorder import Recorder, default_path
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from tests.session.conversations import take_away
 from tests.session.streams import HEADER, stream, turn, untimed, write
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 from tests.terminal.conftest import SLOW, Start
 from tests.terminal.tmux import Terminal, engine_process, still_runs, ui_process
 

@@ -7,8 +7,8 @@ from textual.screen import Screen
 
 from ladechat.protocol import Failed
 from ladechat.screens.view import ConversationView
-from ladechat.session.engine_session import EngineSession
-from ladechat.session.source import State
+from ladechat.session.engine import State
+from ladechat.session.session import Session
 from ladechat.widgets.presenter import ENDED
 from ladechat.widgets.prompt.prompt import Prompt
 
@@ -30,7 +30,7 @@ class ChatContext:
         command: the text after the slash while that command runs; "" for actions of keys and lists.
     """
 
-    def __init__(self, screen: Screen[None], session: EngineSession, view: ConversationView, prompt: Prompt) -> None:
+    def __init__(self, screen: Screen[None], session: Session, view: ConversationView, prompt: Prompt) -> None:
         self.screen, self.session, self.view, self.prompt = screen, session, view, prompt
         self.notify = screen.notify
         self.command = ""

@@ -7,11 +7,10 @@ from ladechat.engine_options import found_anywhere
 from ladechat.protocol import Failed
 from ladechat.screens.chat.context import STOP_FIRST, ChatContext
 from ladechat.screens.chat.questions import Questions
-from ladechat.screens.lists.models import ModelsScreen
+from ladechat.screens.lists.models import ModelsScreen, known_models
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.session.known_models import known_models
-from ladechat.session.source import LOADED, NewEngine, State
+from ladechat.session.engine import LOADED, NewEngine, State
 from ladechat.widgets.formatting import name_of
 from ladechat.widgets.presenter import STARTING
 

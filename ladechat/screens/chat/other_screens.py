@@ -8,7 +8,7 @@ from ladechat.screens.chat.questions import Questions, too_long
 from ladechat.screens.learn.lesson_session import lesson_session
 from ladechat.screens.learn.screen import LearnScreen
 from ladechat.screens.race import RaceScreen
-from ladechat.session.source import State
+from ladechat.session.engine import State
 from ladechat.widgets.formatting import name_of
 
 RACE_OPTIONS = (

@@ -5,7 +5,7 @@ from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.lists.conversations import Chosen, ConversationsScreen
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.session.source import LOADED
+from ladechat.session.engine import LOADED
 from ladechat.widgets.formatting import name_of
 
 REMOVED = "The conversation is not kept: its file has been removed."

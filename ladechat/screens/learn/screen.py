@@ -23,8 +23,8 @@ from ladechat.screens.learn.lesson_hint import acts, hint, reminder
 from ladechat.screens.over_chat import OverChat
 from ladechat.screens.slider_commands import command_of, setting_of
 from ladechat.screens.view import commands
-from ladechat.session.engine_session import EngineSession
-from ladechat.session.source import State
+from ladechat.session.engine import State
+from ladechat.session.session import Session
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.bars.seek_bar import SeekBar
@@ -58,7 +58,7 @@ class LearnScreen(OverChat):
     BINDINGS: ClassVar[list[BindingType]] = list(LEARN_KEYS)
 
     def __init__(
-        self, session: EngineSession, progress: Progress, file: ProgressFile | None = None, notice: str = ""
+        self, session: Session, progress: Progress, file: ProgressFile | None = None, notice: str = ""
     ) -> None:
         super().__init__()
         self._session = session

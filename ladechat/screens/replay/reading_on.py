@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from ladechat.session.recordings.replay import Recording
+from ladechat.session.recordings.recording import Recording
 
 LINES_AT_ONCE = 64
 """The number of lines read between two frames: about a millisecond of work."""

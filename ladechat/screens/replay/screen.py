@@ -26,7 +26,8 @@ from ladechat.screens.footer import leave_out, relabel_pause
 from ladechat.screens.over_chat import OverChat
 from ladechat.screens.replay.reading_on import read_on
 from ladechat.screens.view import ConversationView, commands, welcome
-from ladechat.session.recordings.replay import NotRead, Player, Recording
+from ladechat.session.playing import NotRead, Player
+from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.seek_bar import SeekBar, Transport
 from ladechat.widgets.cells import shorten

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from ladechat.screens.terminal.app_messages import AppWithMessages
 from ladechat.screens.terminal.clipboard import keep
 from ladechat.screens.terminal.driver import ScreenDriver
-from ladechat.session.signals import leave_on_signals
+from ladechat.terminal import leave_on_signals
 from ladechat.widgets.cells import measure_alike
 from ladechat.widgets.too_small import LEAST_COLUMNS, LEAST_ROWS
 

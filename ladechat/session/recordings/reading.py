@@ -18,7 +18,7 @@ from ladechat.protocol import (
     TurnStarted,
     decode_event,
 )
-from ladechat.session.source import Order
+from ladechat.session.engine import Order
 
 Lines = list[bytes | ProtocolError]
 PART_BYTES = 1 << 20

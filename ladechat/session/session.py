@@ -1,9 +1,10 @@
-"""A session with an engine: its state, its conversation, and its events on their way to the screen.
+"""A session with an engine: its questions and answers, its state, and its events on their way to the screen.
 
-It knows no screen: a screen sets what it calls. When an engine has ended, another takes its place in the same
-session, with the settings requested last. `ladechat.session.engine_run` runs a single engine.
+It knows no screen: a screen sets what it calls. `ladechat.session.replaceable_engine` has what may take the place of
+the engine in the same session.
 """
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -31,11 +32,10 @@ from ladechat.protocol import (
 )
 from ladechat.session.conversations.conversation import CannotContinue, Conversation, Waiting
 from ladechat.session.conversations.saved import SavedConversation
-from ladechat.session.engine_run import WayBack
-from ladechat.session.engines import BROKEN_OFF, SessionEngines
+from ladechat.session.engine import LOADED, LOADING, NewEngine, State
 from ladechat.session.measuring import Measuring, RaceTurns
 from ladechat.session.recordings.recorder import Recorder
-from ladechat.session.source import LOADED, LOADING, NewEngine, State
+from ladechat.session.replaceable_engine import BROKEN_OFF, ReplaceableEngine, WayBack
 
 CALLED_OFF = Failed(
     code="busy",
@@ -49,8 +49,17 @@ NOT_CONTINUED = Failed(
 )
 
 
-class EngineSession(SessionEngines):
-    """Sends questions, stops and continues answers. Its state follows from the events that were shown."""
+class Session(ReplaceableEngine):
+    """Sends questions, stops and continues answers. Its state follows from the events that were shown.
+
+    Args:
+        new_engine, settings, conversation, way_back: see `ReplaceableEngine`.
+        recorder: receives every event; a recording may be running already.
+
+    Attributes:
+        show: called with events to draw, in their order.
+        give_back: called with a question that got no answer, and whether it was to replace the last one, to offer it.
+    """
 
     def __init__(
         self,
@@ -60,7 +69,11 @@ class EngineSession(SessionEngines):
         recorder: Recorder | None = None,
         way_back: WayBack | None = None,
     ) -> None:
-        super().__init__(new_engine, settings, conversation, recorder, way_back)
+        super().__init__(new_engine, settings, conversation, way_back)
+        self.recorder = recorder or Recorder()
+        self.show: Callable[[Sequence[Event]], None] = lambda _: None
+        self.give_back: Callable[[str, bool], None] = lambda *_: None
+        self._unseen: list[Event] = []
         self._queue: list[Waiting] = []
         self._held: Generate | None = None
         self._settings_will_shrink = False
@@ -200,7 +213,65 @@ class EngineSession(SessionEngines):
 
     # --- events -------------------------------------------------------------------------------------------------------
 
+    def frame(self) -> None:
+        """Show the events that have arrived since the last frame, all at once; then react to them.
+
+        The screen calls this as often as it draws, once `changed` has asked for it.
+        """
+        events, self._unseen = self._unseen, []
+        if events:
+            self.show(events)
+        for event in events:
+            self._react(event)
+
+    def _add(self, event: Event) -> None:
+        self.recorder.record_own(event)
+        self._unseen.append(event)
+        self.frame()
+        self.changed()
+
+    def _came(self, event: Event) -> None:
+        if isinstance(event, Ready):
+            self._ready = event
+        if isinstance(event, Failed) and event.fatal:
+            self._end_answer()
+        if self._race is None or not self._race.take(event):
+            self.recorder.record(event)
+            self._unseen.append(event)
+            self.changed()
+        else:  # a turn of a race is neither shown nor recorded
+            self.recorder.leave_out()
+            self._follow_turn(event)
+
+    def _follow_turn(self, event: Event) -> None:
+        """Change the state at the start and the end of a turn."""
+        if isinstance(event, TurnStarted):
+            self._move(State.ANSWERING, State.READY)
+        elif isinstance(event, TurnFinished):
+            self._move(State.READY, State.ANSWERING, State.STOPPING)
+
+    def _ended(self, why: str | None) -> None:
+        if self._race is not None:
+            self._race.break_off()
+        self._end_answer()
+        self.changed()
+        if why is not None:
+            hint = "The conversation is still here; F5 starts the engine again."
+            if self.state is State.DOWNLOADING:
+                why = "The download was stopped; what has come is kept."
+                hint = f"{'F5' if self._way_back is None else f'/model {self.conversation.model}'} goes on with it."
+            self._add(Failed(code="internal", message=why, hint=hint, fatal=True))
+
+    def _end_answer(self) -> None:
+        """Show all that an engine has sent that has died. What has come of an answer is kept as if it was stopped."""
+        self.frame()
+        half = self.conversation.half_answer()
+        if half is not None:
+            self._move(State.ENDED)
+            self._add(half)
+
     def _react(self, event: Event) -> None:
+        """Update the session after an event, apart from the screen."""
         match event:
             case Header():
                 self._move(State.LOADING, State.STARTING)

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from ladechat.session.recordings import exporting
-from ladechat.session.recordings.exporting import ExportFailed, export
+from ladechat.screens.chat import recordings as exporting
+from ladechat.screens.chat.recordings import ExportFailed, export
 
 
 async def told(monkeypatch: pytest.MonkeyPatch, script: str) -> tuple[list[str], str]:

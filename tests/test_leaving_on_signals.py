@@ -10,8 +10,8 @@ from tests.waiting import patience
 
 PROGRAM = """
 import asyncio, sys, time
-from ladechat.session import signals
-signals.SECONDS_TO_LEAVE = 0.2
+from ladechat import terminal
+terminal.SECONDS_TO_LEAVE = 0.2
 
 async def main():
     gone = asyncio.Event()
@@ -20,7 +20,7 @@ async def main():
         if sys.argv[1] == "hangs":
             time.sleep(3600)
         gone.set()
-    signals.leave_on_signals(leave, lambda: print("gave up", flush=True))
+    terminal.leave_on_signals(leave, lambda: print("gave up", flush=True))
     print("ready", flush=True)
     while sys.argv[1] == "is busy":
         pass

@@ -13,10 +13,10 @@ from ladechat.protocol import Configure, Event, Failed, Loading, Settings, Step,
 from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.conversations.saved import Answered, SavedConversation
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.session.engine_run import WayBack
-from ladechat.session.engine_session import EngineSession
-from ladechat.session.recordings.replay import Recording
-from ladechat.session.source import State
+from ladechat.session.engine import State
+from ladechat.session.recordings.recording import Recording
+from ladechat.session.replaceable_engine import WayBack
+from ladechat.session.session import Session
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.session.conversations import exchange
 from tests.waiting import until
@@ -53,7 +53,7 @@ class Room:
         self.screen = Screen()
         instead = WayBack("demo", self._new_engine, way_back) if way_back else None
         conversation = Conversation(system, model="owner/torn" if way_back else "", store=store)
-        self.session = EngineSession(self._new_engine, Settings(), conversation, way_back=instead)
+        self.session = Session(self._new_engine, Settings(), conversation, way_back=instead)
         self.session.show, self.session.give_back = self.screen.show, self.screen.give_back
         self.session.start()
 
@@ -289,7 +289,7 @@ def engine_event(room: Room, kind: type[Event]) -> Event | None:
 
 @pytest.mark.parametrize("patience", [-1.0, 1000.0])
 async def test_a_stuck_engine_is_asked_for_its_stacks_once(patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ladechat.session.engines.SILENCE_SECONDS", dict.fromkeys(State, patience))
+    monkeypatch.setattr("ladechat.session.replaceable_engine.SILENCE_SECONDS", dict.fromkeys(State, patience))
     engine = FakeEngine(hold_steps=True)
     room = Room(engine)
     await room.reach(State.READY)

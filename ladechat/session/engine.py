@@ -1,9 +1,11 @@
-"""The UI's interface to an engine: what it takes and sends, its states, and the order of its events.
+"""An engine as the UI sees it: what it takes and sends, its states, the order of its events, and one run of it.
 
 Local, remote and scripted engines look the same to it.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from enum import Enum, auto
 from typing import Protocol
 
@@ -96,6 +98,105 @@ SILENCE_SECONDS: Mapping[State, float] = {
     **dict.fromkeys((State.ANSWERING, State.STOPPING), 30.0),
 }
 """The seconds without an event after which an engine counts as stuck. In other states no event is expected."""
+
+
+class EngineRun:
+    """Runs an engine in a task of its own, and passes on its events as they arrive.
+
+    Args:
+        engine: an engine that was not started yet.
+        came: called with each event.
+        ended: called once, when the engine has ended by itself, with the reason; None if its last event gave it.
+    """
+
+    def __init__(
+        self, engine: EngineSource, came: Callable[[Event], None], ended: Callable[[str | None], None]
+    ) -> None:
+        self.came = came
+        self.ended = ended
+        self._engine = engine
+        self._running: asyncio.Task[None] | None = None
+        self._others: list[EngineRun] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._silent_since = time.monotonic()
+        self._dumped_stacks = False
+
+    def start(self, after: "EngineRun | None" = None, began: Callable[[], None] = lambda: None) -> None:
+        """Start the engine, unless it was started. Commands that were sent before reach it.
+
+        Args:
+            after: an engine that has to end first.
+            began: called once that one has ended.
+        """
+        if self._running is None:
+            self.reset_silence()
+            self._running = asyncio.create_task(self.run(after, began))
+            if after is not None:
+                self._others.append(after)
+
+    def end_other(self, other: "EngineRun") -> None:
+        """End another engine in the background; it has ended at the latest when this one is closed."""
+        self._others.append(other)
+        self._spawn(other.close())
+
+    def let_go(self) -> None:
+        """Pass on no more events. The engine still has to be closed."""
+        if self._running is not None:
+            self._running.cancel()
+
+    async def close(self) -> None:
+        """End the engine and those passed to `end_other`, and wait until they have ended."""
+        self.let_go()
+        if self._running is not None:
+            await asyncio.wait([self._running])  # awaiting it would raise its cancellation in this task
+        for other in self._others:
+            await other.close()
+        await self._engine.close()
+
+    def end(self) -> None:
+        """End the engine; its end is reported like any other."""
+        self._spawn(self._engine.close())
+
+    def send(self, command: Command) -> None:
+        """Send a command without waiting until it is written."""
+        self._spawn(self._engine.send(command))
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def reset_silence(self) -> None:
+        """Count the silence from now."""
+        self._silent_since = time.monotonic()
+
+    def silent_for(self, limit: float | None) -> float | None:
+        """Return the seconds of a silence longer than `limit`, else None; once per silence, ask for the stacks."""
+        seconds = time.monotonic() - self._silent_since
+        silent = limit is not None and seconds > limit
+        if silent and not self._dumped_stacks:
+            self._engine.dump_stacks()
+        self._dumped_stacks = silent
+        return seconds if silent else None
+
+    async def run(self, after: "EngineRun | None", began: Callable[[], None]) -> None:
+        """Run the engine to its end; `start` runs this in a task of its own."""
+        if after is not None:
+            await after.close()
+        self.reset_silence()
+        began()
+        last: Event | None = None
+        try:
+            await self._engine.start()
+            async for last in self._engine.events():
+                self.reset_silence()
+                self.came(last)
+            await self._engine.close()  # only now all of its log is there, of which the reason is a line
+            why = and_last_line("The engine has ended.", self._engine)
+        except OSError as error:
+            why = f"The engine could not be run: {error}."
+        has_said_why = isinstance(last, Failed) and last.fatal
+        self.ended(None if has_said_why else why)
 
 
 class Order:

@@ -1,31 +1,20 @@
-"""The engine of a session, and what may take its place: a new one, that of another model, or the model before.
+"""The engine of a session, and all that may take its place: a new one, that of another model, or the model before.
 
 A race borrows it between two answers.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import asdict, replace
 
-from ladechat.protocol import (
-    Command,
-    Configure,
-    Event,
-    Failed,
-    Pace,
-    Ready,
-    Settings,
-    TurnFinished,
-    TurnStarted,
-    Watch,
-)
+from ladechat.protocol import Command, Configure, Event, Failed, Header, Loading, Pace, Ready, Settings, Watch
 from ladechat.session.change import ViewerPace, settings_for
 from ladechat.session.conversations.conversation import Conversation
-from ladechat.session.engine_run import EngineRun, ModelTrial, WayBack
+from ladechat.session.engine import LOADED, SILENCE_SECONDS, EngineRun, NewEngine, State
 from ladechat.session.measuring import REPLACED, RaceTurns
-from ladechat.session.recordings.recorder import Recorder
-from ladechat.session.source import LOADED, SILENCE_SECONDS, NewEngine, State
 
 BROKEN_OFF = Failed(
     code="internal",
@@ -35,22 +24,74 @@ BROKEN_OFF = Failed(
 )
 
 
-class SessionEngines(ABC):
-    """One engine after another; their events are recorded and shown, and the subclass acts on them.
+@dataclass(frozen=True)
+class WayBack:
+    """The model and decoder to return to if the chosen model cannot be loaded."""
+
+    model: str
+    new_engine: NewEngine
+    decoder: str
+
+
+class ModelTrial(EngineRun):
+    """An engine that looks for the files of its model while another one answers, so that a wrong name changes nothing.
+
+    Until they are found it takes hardly any memory, and its events are not shown.
+
+    Args:
+        model: the model's name.
+        new_engine: creates its engine, and each later one.
+        settings: the settings that its engine starts with.
+        found: called when the files were found, or their download begins. Further events go to the new `came`.
+        refused: called once, when the model cannot be used, with the reason.
+
+    Attributes:
+        events: its events so far.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        new_engine: NewEngine,
+        settings: Settings,
+        found: "Callable[[ModelTrial], None]",
+        refused: "Callable[[ModelTrial, Failed], None]",
+    ) -> None:
+        super().__init__(new_engine(settings), self._look_at, self._refuse_after_end)
+        self.model = model
+        self.new_engine = new_engine
+        self.settings = settings
+        self.events: list[Event] = []
+        self._found = found
+        self._refused = refused
+
+    def _look_at(self, event: Event) -> None:
+        self.events.append(event)
+        looking = isinstance(event, Loading) and event.stage == 1 and event.total_bytes is None
+        if isinstance(event, Failed) and event.fatal:
+            self._refused(self, event)
+        elif not looking and not isinstance(event, Header):
+            self._found(self)
+
+    def _refuse_after_end(self, why: str | None) -> None:
+        if why is not None:
+            hint = "/model takes another one, or this one once more."
+            self._refused(self, Failed(code="internal", message=why, hint=hint, fatal=True))
+
+
+class ReplaceableEngine(ABC):
+    """One engine after another, each with what the user has requested. The subclass acts on their events.
 
     Args:
         new_engine: creates the first engine, and each later one.
         settings: the first engine's settings.
         conversation: the conversation that is sent with each question.
-        recorder: receives every event; a recording may be running already.
         way_back: the model to return to if the first one cannot be loaded; None: no other.
 
     Attributes:
         state: see `State`.
         requested: the settings that the user has requested; the next engine starts with them.
         pace: the requested pace.
-        show: called with events to draw, in their order.
-        give_back: called with a question that got no answer, and whether it was to replace the last one, to offer it.
         changed: called when there are events to show, or when other state of the session may have changed.
         model_taken: called when another model answers from now on, with its name and that of the decoder that had to
             be replaced for it, "" if none was.
@@ -58,20 +99,12 @@ class SessionEngines(ABC):
     """
 
     def __init__(
-        self,
-        new_engine: NewEngine,
-        settings: Settings,
-        conversation: Conversation,
-        recorder: Recorder | None = None,
-        way_back: WayBack | None = None,
+        self, new_engine: NewEngine, settings: Settings, conversation: Conversation, way_back: WayBack | None
     ) -> None:
         self.state = State.STARTING
         self.requested = settings
         self.pace = ViewerPace()
         self.conversation = conversation
-        self.recorder = recorder or Recorder()
-        self.show: Callable[[Sequence[Event]], None] = lambda _: None
-        self.give_back: Callable[[str, bool], None] = lambda *_: None
         self.changed: Callable[[], None] = lambda: None
         self.model_taken: Callable[[str, str], None] = lambda *_: None
         self.model_refused: Callable[[str, Failed], None] = lambda *_: None
@@ -82,7 +115,6 @@ class SessionEngines(ABC):
         self._lens = False
         self._ready: Ready | None = None
         self._race: RaceTurns | None = None
-        self._unseen: list[Event] = []
         self._step_due = False  # in a paused answer, in which the engine sends nothing else
 
     @property
@@ -96,69 +128,21 @@ class SessionEngines(ABC):
             self.state = to
         self.changed()
 
-    # --- events -------------------------------------------------------------------------------------------------------
+    @abstractmethod
+    def frame(self) -> None:
+        """Show the events that have arrived since the last frame, and react to them."""
 
     @abstractmethod
-    def _react(self, event: Event) -> None:
-        """Update the session after an event, apart from the screen."""
+    def _came(self, event: Event) -> None:
+        """Take an event of the engine."""
 
-    def frame(self) -> None:
-        """Show the events that have arrived since the last frame, all at once; then react to them.
+    @abstractmethod
+    def _ended(self, why: str | None) -> None:
+        """Report that the engine has ended by itself, with the reason; None if its last event gave it."""
 
-        The screen calls this as often as it draws, once `changed` has asked for it.
-        """
-        events, self._unseen = self._unseen, []
-        if events:
-            self.show(events)
-        for event in events:
-            self._react(event)
-
+    @abstractmethod
     def _add(self, event: Event) -> None:
         """Add an event of the session itself to the stream, and show it at once."""
-        self.recorder.record_own(event)
-        self._unseen.append(event)
-        self.frame()
-        self.changed()
-
-    def _came(self, event: Event) -> None:
-        if isinstance(event, Ready):
-            self._ready = event
-        if isinstance(event, Failed) and event.fatal:
-            self._end_answer()
-        if self._race is None or not self._race.take(event):
-            self.recorder.record(event)
-            self._unseen.append(event)
-            self.changed()
-        else:  # a turn of a race is neither shown nor recorded
-            self.recorder.leave_out()
-            self._follow_turn(event)
-
-    def _follow_turn(self, event: Event) -> None:
-        """Change the state at the start and the end of a turn."""
-        if isinstance(event, TurnStarted):
-            self._move(State.ANSWERING, State.READY)
-        elif isinstance(event, TurnFinished):
-            self._move(State.READY, State.ANSWERING, State.STOPPING)
-
-    def _ended(self, why: str | None) -> None:
-        if self._race is not None:
-            self._race.break_off()
-        self._end_answer()
-        self.changed()
-        if why is not None:
-            hint = "The conversation is still here; F5 starts the engine again."
-            if self.state is State.DOWNLOADING:
-                why = "The download was stopped; what has come is kept."
-                hint = f"{'F5' if self._way_back is None else f'/model {self.conversation.model}'} goes on with it."
-            self._add(Failed(code="internal", message=why, hint=hint, fatal=True))
-
-    def _end_answer(self) -> None:
-        """Show all that an engine has sent that has died. What has come of an answer is kept as if it was stopped."""
-        self.frame()
-        half = self.conversation.half_answer()
-        if half is not None:
-            self._move(State.ENDED)
-            self._add(half)
 
     # --- start and end ------------------------------------------------------------------------------------------------
 
@@ -173,7 +157,7 @@ class SessionEngines(ABC):
         before = self._leave_engine()
         self._run = EngineRun(self._new_engine(self.requested), self._came, self._ended)
         self._greet()
-        self._run.start(after=before, began=self._began)
+        self._run.start(after=before, began=partial(self._move, State.STARTING, State.RESTARTING))
         return True
 
     def _leave_engine(self) -> EngineRun:
@@ -187,9 +171,6 @@ class SessionEngines(ABC):
         self._run.let_go()
         self._move(State.RESTARTING)
         return self._run
-
-    def _began(self) -> None:
-        self._move(State.STARTING, State.RESTARTING)
 
     def _greet(self) -> None:
         """Send a new engine the pace and lens that the previous one had."""
@@ -291,15 +272,13 @@ class SessionEngines(ABC):
         self._trial = None
         if self.state in LOADED:
             self._way_back = WayBack(self.conversation.model, self._new_engine, self.requested.decoder)
-        decoder, self.requested = (
-            self.requested.decoder,
-            settings_for(trial.model, self.requested, self.conversation.model),
-        )
+        decoder = self.requested.decoder
+        self.requested = settings_for(trial.model, self.requested, self.conversation.model)
         before = self._leave_engine()
         self._run, self._new_engine = trial, trial.new_engine
         self._run.came, self._run.ended = self._came, self._ended
         self._run.end_other(before)
-        self._began()
+        self._move(State.STARTING)
         self._greet()
         if self.requested != trial.settings:  # they were changed during the search for its files
             self._run.send(Configure(**asdict(self.requested)))
