@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ladechat.protocol import FinishReason, Message, Settings, TurnFinished, TurnStarted
 from ladechat.session.conversations.conversation import (
@@ -13,6 +14,7 @@ from ladechat.session.conversations.conversation import (
     UNANSWERED,
     CannotContinue,
     Conversation,
+    SingleQuestions,
 )
 from ladechat.session.conversations.store import ConversationStore
 from tests.session.conversations import exchange, write
@@ -89,6 +91,22 @@ def test_half_an_answer_is_kept() -> None:
     conversation.answered(finished(conversation.ask("One?").turn, "Ye", (5,), "stopped"), "auto")
     assert [message.content for message in conversation.messages] == ["One?", "Ye"]
     assert conversation.give_up() is None
+
+
+@pytest.mark.parametrize(("conversation", "kept"), [(Conversation(), [True, False]), (SingleQuestions(), [False] * 2)])
+def test_half_an_answer_whose_engine_died_takes_no_whole_ones_place_and_is_nothing_to_a_lesson(
+    conversation: Conversation, kept: list[bool]
+) -> None:
+    halves: list[TurnFinished | None] = []
+    for replacing in (False, True):
+        turn = conversation.ask("One?", replacing=replacing).turn
+        begun(conversation, turn, seed=77)
+        conversation.note(replace(step(["Ye"]), turn=turn))
+        halves.append(conversation.half_answer())
+        conversation.answered(finished(turn), "auto")
+    assert [
+        half is not None and (half.text, half.steps, half.reason) == ("Ye", 1, "stopped") for half in halves
+    ] == kept
 
 
 def test_a_question_without_an_answer_is_given_back_once_and_not_kept() -> None:

@@ -156,14 +156,6 @@ class Conversation:
             return None
         return Generate(turn=0, messages=messages, max_new_tokens=self.max_new_tokens)
 
-    def answered(self, event: TurnFinished, decoder: str) -> None:
-        """Add an answer, or the continuation of one, also if it was stopped, with the name of its decoder. A question
-        without an answer is not added.
-        """
-        if event.reason != "failed":
-            self._add(event.turn, event.text, event.token_ids, event.steps, decoder)
-            self._steps.clear()
-
     def save_unfinished(self, decoder: str) -> None:
         """Add what has arrived of an answer, as if it had been stopped: the user quits."""
         if self._steps:
@@ -190,40 +182,38 @@ class Conversation:
     def _seed(self) -> int | None:
         return None if self._started is None else self._started.seed
 
-    def _add(self, turn: int, text: str, token_ids: list[int], steps: int, decoder: str) -> None:
-        if not token_ids:
+    def answered(self, event: TurnFinished, decoder: str) -> None:
+        """Add an answer, or the continuation of one, also if it was stopped, with the name of its decoder. A question
+        without an answer is not added.
+        """
+        if event.reason == "failed":
             return
-        if self.continuing and self._latest is not None and turn == self._latest[0]:
-            self._latest = turn, self._latest[1] + steps, self._seed
-            self._add_to_last(text, token_ids, decoder)
-        elif self.pending is not None and turn == self.turn:
+        self._steps.clear()
+        if not event.token_ids:
+            return
+        if self.continuing and self._latest is not None and event.turn == self._latest[0]:
+            self._latest = event.turn, self._latest[1] + event.steps, self._seed
+            last = self._exchanges[-1]
+            answer, token_ids = last.answer + event.text, [*last.token_ids, *event.token_ids]
+            self._exchanges[-1] = replace(last, answer=answer, token_ids=token_ids, decoder=decoder)
+            self.continuing, replaces = False, True
+        elif self.pending is not None and event.turn == self.turn:
+            self._latest = event.turn, event.steps, self._seed
             exchange = Exchange(
                 question=self.pending.content,
-                answer=text,
-                token_ids=token_ids,
+                answer=event.text,
+                token_ids=event.token_ids,
                 model=self.model,
                 decoder=decoder,
                 system=self._asked_with,
             )
             self._exchanges.append(exchange)
-            self._latest = turn, steps, self._seed
-            self.pending = None
-            replaced, self.replaces = self.replaces, None
-            if self._store is not None:
-                (self._store.add if replaced is None else self._store.replace_last)(exchange)
-
-    def _add_to_last(self, text: str, token_ids: list[int], decoder: str) -> None:
-        last = self._exchanges[-1]
-        exchange = replace(
-            last,
-            answer=last.answer + text,
-            token_ids=[*last.token_ids, *token_ids],
-            decoder=decoder,
-        )
-        self._exchanges[-1] = exchange
-        self.continuing = False
+            replaces = self.replaces is not None
+            self.pending = self.replaces = None
+        else:
+            return
         if self._store is not None:
-            self._store.replace_last(exchange)
+            (self._store.replace_last if replaces else self._store.add)(self._exchanges[-1])
 
     def give_up(self) -> str | None:
         """Drop the pending question and return it, if any; restore the exchange that it was to replace.
