@@ -263,7 +263,7 @@ class Session(ReplaceableEngine):
             self._add(Failed(code="internal", message=why, hint=hint, fatal=True))
 
     def _end_answer(self) -> None:
-        """Show all that an engine has sent that has died. What has come of an answer is kept as if it was stopped."""
+        """Show all that a dead engine has sent. What has come of an answer stays, as if it had been stopped."""
         self.frame()
         half = self.conversation.half_answer()
         if half is not None:
