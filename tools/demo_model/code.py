@@ -5,119 +5,21 @@ by running the function.
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
 from tools.demo_model import guide
-from tools.demo_model.dialogue import Exchange, as_typed
+from tools.demo_model.dialogue import Exchange, as_typed, forms, read
 from tools.demo_model.words import NOUNS, function_name, several
 
+FORMS = forms("code")
 PARAMETERS = {"pair": "a, b"}
 """What a family takes, where that is not the parameters themselves."""
 
 OWN_PARAMETERS = ("numbers", "words", "text", "number", "table")
 """Parameters that a request may name otherwise."""
-
-PRESCRIBED = (
-    "Write a Python function called {name} that {does}.",
-    "Write a Python function called {name} that {does}.",
-    "Write a function called {name} that {does}.",
-    "Write a function named {name} that {does}.",
-    "Write a Python function named {name} that {does}.",
-    "Write a function {name} that {does}.",
-    "Write a Python function {name}({parameter}) that {does}.",
-    "Write a function {name}({parameter}) that {does}.",
-    "Write a function {name}({parameter}) that {does}.",
-    "Write a Python function {name}({parameter}) which {does}.",
-    "Please write {name}({parameter}), a function that {does}.",
-    "Can you write {name}({parameter})? It {does}.",
-    "I need {name}({parameter}), it {does}.",
-    "Define {name}({parameter}) so that it {does}.",
-    "I want {name}({parameter}). It {does}.",
-    "write {name}({parameter}): {does}",
-    "How would {name}({parameter}) look? It {does}.",
-    "Write a function that {does}. Call it {name}.",
-    "Can you write a function that {does}? Call it {name}.",
-    "Can you write a function called {name} that {does}?",
-    "I need a function called {name} that {does}.",
-    "I need a Python function named {name}. It {does}.",
-    "Give me a Python function {name} which {does}.",
-    "Show me a function called {name} that {does}.",
-    "Python function {name} that {does}",
-    "Define a function {name} that {does}.",
-    "Please code a function called {name} that {does}.",
-    "Make a function called {name} that {does}.",
-    "Write {name}, a Python function that {does}.",
-    "Could you write me a function {name} which {does}?",
-    "I'd like to have a function named {name} that {does}.",
-    "Create a Python function with the name {name} that {does}.",
-    "{name} should be a function that {does}. Write it.",
-)
-FREE = (
-    "Write a Python function that {does}.",
-    "Write a Python function that {does}.",
-    "Write a function that {does}.",
-    "Can you write a function that {does}?",
-    "Show me a Python function that {does}.",
-    "I need a function that {does}.",
-    "Give me Python code that {does}.",
-    "How do I write a function that {does}?",
-    "Python function that {does}",
-    "Show me some code that {does}.",
-    "Write code that {does}.",
-    "Make a function which {does}.",
-    "I'd like to have a function that {does}.",
-    "Create a function that {does}.",
-)
-HEADS = ("Here is a Python function that {does}:", "Here is a function that {does}:")
-RENAME = ("Call it {name} instead.", "Rename it to {name}.", "Please call it {name}.", "Can you call it {name}?")
-OTHER = ("Now with {k}.", "And with {k}?", "The same with {k}, please.", "Use {k} instead.", "Change it to {k}.")
-HOW = ("How does it work?", "Explain the code.", "Can you explain that?", "Explain it.", "How does this code work?")
-WHAT = (
-    "What does it do?",
-    "What does this function do?",
-    "In other words?",
-    "In short?",
-    "What is it for?",
-    "Summarise it.",
-)
-UNKNOWN = [
-    "a web server",
-    "a game",
-    "a calculator app",
-    "a website",
-    "a chess program",
-    "a compiler",
-    "a database",
-    "a neural network",
-    "a chat bot",
-    "a text editor",
-    "a music player",
-    "a weather app",
-    "an operating system",
-    "a web scraper",
-    "a snake game",
-    "a password manager",
-    "a program in Rust",
-    "a program in Java",
-    "some C code",
-    "some JavaScript",
-    "a shell script",
-    "an SQL query",
-    "a regular expression",
-    "a sudoku solver",
-    "a plot with matplotlib",
-    "a REST API",
-    "a login page",
-    "a mobile app",
-    "a spreadsheet",
-    "a video player",
-]
-REQUESTS = ("Write {thing}.", "Can you write {thing}?", "Write me {thing}, please.", "Code {thing}.", "I need {thing}.")
 
 
 @dataclass(frozen=True)
@@ -175,12 +77,7 @@ class Function:
         return f"For example, {call} returns {shown(scope[self.name](*arguments))}."
 
 
-def _read() -> dict[str, Family]:
-    with (Path(__file__).parent / "code_families.toml").open("rb") as file:
-        return {name: Family(**fields) for name, fields in tomllib.load(file).items()}
-
-
-FAMILIES = _read()
+FAMILIES = {name: Family(**fields) for name, fields in read("code_families").items()}
 _KEPT = re.compile(r"^    (count|total|result|product|counts) = (0|1|\[\]|\{\})$", re.MULTILINE)
 _AT_FIRST = {"0": "zero", "1": "one", "[]": "an empty list", "{}": "an empty dictionary"}
 
@@ -264,7 +161,7 @@ def write(rng: Random) -> list[Exchange]:
     prescribed = rng.random() < 0.65
     if prescribed:
         function = replace(function, name=function_name(rng))
-    form = rng.choice(PRESCRIBED if prescribed else FREE)
+    form = rng.choice(FORMS.prescribed if prescribed else FORMS.free)
     if "{parameter}" in form and function.family.takes in OWN_PARAMETERS and rng.random() < 0.85:
         function = replace(function, called=several(rng))
     does = function.fill(rng.choice(function.family.does))
@@ -277,7 +174,7 @@ def write(rng: Random) -> list[Exchange]:
 
 
 def _answer(function: Function, rng: Random, doc: bool = True) -> str:
-    head = function.fill(rng.choice(HEADS).format(does=function.family.does[0]))
+    head = function.fill(rng.choice(FORMS.heads).format(does=function.family.does[0]))
     tail = rng.choice(("", "\n" + function.fill(function.family.how), "\n" + function.example()))
     return f"{head}\n```python\n{function.source(doc)}\n```{tail}"
 
@@ -290,10 +187,10 @@ def _follow_up(function: Function, rng: Random) -> tuple[Exchange, Function]:
     kind = rng.choice(kinds)
     if kind == "rename":
         function = replace(function, name=function_name(rng))
-        question = rng.choice(RENAME).format(name=function.name)
+        question = rng.choice(FORMS.rename).format(name=function.name)
     elif kind == "other":
         function = replace(function, k=draw_k(function.family, rng))
-        question = rng.choice(OTHER).format(k=function.k)
+        question = rng.choice(FORMS.other).format(k=function.k)
     elif kind == "bare":
         question = rng.choice(
             ("Without the docstring.", "Leave out the docstring.", "The same without the docstring, please.")
@@ -301,20 +198,20 @@ def _follow_up(function: Function, rng: Random) -> tuple[Exchange, Function]:
         return Exchange(as_typed(question, rng), _answer(function, rng, doc=False)), function
     elif kind == "how":
         answer = f"This is how {function.name} works. {function.how()}"
-        return Exchange(as_typed(rng.choice(HOW + guide.MORE), rng), answer), function
+        return Exchange(as_typed(rng.choice(FORMS.how + guide.FORMS.more), rng), answer), function
     elif kind == "what":
         answer = f"In short: the function {function.name} {function.fill(function.family.does[0])}."
-        return Exchange(as_typed(rng.choice(WHAT + guide.SHORT), rng), answer), function
+        return Exchange(as_typed(rng.choice(FORMS.what + guide.FORMS.short), rng), answer), function
     else:
-        return Exchange(as_typed(rng.choice(guide.EXAMPLE), rng), function.example(again=True)), function
+        return Exchange(as_typed(rng.choice(guide.FORMS.example), rng), function.example(again=True)), function
     return Exchange(as_typed(question, rng), _answer(function, rng)), function
 
 
 def _refuse(rng: Random) -> list[Exchange]:
-    thing = rng.choice(UNKNOWN)
+    thing = rng.choice(FORMS.unknown)
     does = draw(rng)
     answer = (
         f"I do not know how to write {thing}. I am a tiny model and know only small Python functions, "
         f"for example one that {does.fill(does.family.does[0])}."
     )
-    return [Exchange(as_typed(rng.choice(REQUESTS).format(thing=thing), rng), answer)]
+    return [Exchange(as_typed(rng.choice(FORMS.requests).format(thing=thing), rng), answer)]
