@@ -6,22 +6,18 @@ with the bundled model. What its processes have used of a core is read before an
 with the process that watches over it.
 """
 
-import argparse
-import json
-import os
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks.common import RESULTS, command_line, console, own_home, written
 from benchmarks.ui_terminal import Terminal, children_of, cpu_seconds
-from ladechat.bench.machine import describe
 
-RESULTS = Path(__file__).with_name("results") / "idle.json"
+FILE = RESULTS / "idle.json"
 SIZE = (120, 40)
 QUESTION = "How does lookahead decoding work?"
 SPACE, END, ENTER, PALETTE = b" ", b"\x1b[F", b"\r", b"\x10"
@@ -35,13 +31,13 @@ Steps = Callable[[Terminal], None]
 
 def main() -> None:
     """Measure each screen, print a table, and write the figures if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each screen")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these screens alone")
-    parser.add_argument("--write", action="store_true", help=f"into {RESULTS.name}")
+    parser.add_argument("--write", action="store_true", help=f"into {FILE.name}")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, **{f"XDG_{kind}_HOME": folder for kind in ("CONFIG", "DATA", "STATE", "CACHE")}}
+        environment = own_home(folder)
         recording = Path(folder) / "talk.ladechat.jsonl"
         screens = {
             "chat": (["--record", str(recording)], in_chat),
@@ -58,10 +54,8 @@ def main() -> None:
             for name, (options, steps) in screens.items()
             if name in wanted or name == "chat"  # which makes the recording
         ]
-    report = {"machine": describe(), "screen": SIZE, "seconds": arguments.seconds, "rows": rows}
     show(rows)
-    if arguments.write:
-        RESULTS.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    written({"screen": SIZE, "seconds": arguments.seconds, "rows": rows}, FILE if arguments.write else None)
 
 
 def measure(options: list[str], steps: Steps, environment: dict[str, str], seconds: float) -> dict[str, Any]:
@@ -132,7 +126,7 @@ def show(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         engine = "" if row["engine"] is None else f"{row['engine']:.2%}"
         table.add_row(row["screen"], f"{row['app']:.2%}", engine, str(row["written_bytes"]), f"≤ {BAR:.1%}")
-    Console(width=None if sys.stdout.isatty() else 110).print(table)
+    console().print(table)
 
 
 if __name__ == "__main__":
