@@ -70,7 +70,8 @@ class Function:
 
     def example(self, again: bool = False) -> str:
         """A sentence with a call and what it returns; another call than the first, if an example is asked for."""
-        arguments = example_arguments(self)[again]
+        by_k = ARGUMENTS.get(self.family.takes, ARGUMENTS["number"])
+        arguments = eval(by_k.get(self.family.k, by_k["any"]), {"k": self.k})[again]
         scope: dict[str, Callable[..., Any]] = {}
         exec(self.source(), scope)
         call = f"{self.name}({', '.join(map(shown, arguments))})"
@@ -78,49 +79,20 @@ class Function:
 
 
 FAMILIES = {name: Family(**fields) for name, fields in read("code_families").items()}
+ARGUMENTS: dict[str, dict[str, str]] = read("code_arguments")
+"""Python by what a family takes, and by its `k` if that matters: the arguments of an example and of another one."""
+DRAWN: dict[str, Callable[[Random], int | str]] = {
+    "number": lambda rng: rng.choice((rng.randint(2, 20), rng.randint(2, 100))),
+    "factor": lambda rng: rng.randint(2, 12),
+    "few": lambda rng: rng.randint(2, 5),
+    "length": lambda rng: rng.randint(2, 8),
+    "word": lambda rng: rng.choice(NOUNS),
+    "letter": lambda rng: rng.choice("abcdefghijklmnoprstuvwyz"),
+    "": lambda _: "",
+}
+"""What a family's `k` is, by the family's word for it."""
 _KEPT = re.compile(r"^    (count|total|result|product|counts) = (0|1|\[\]|\{\})$", re.MULTILINE)
 _AT_FIRST = {"0": "zero", "1": "one", "[]": "an empty list", "{}": "an empty dictionary"}
-
-
-Arguments = tuple[Any, ...]
-
-
-def example_arguments(function: Function) -> tuple[Arguments, Arguments]:
-    """What the function is called with in its example, near its number if it has one, and in another one."""
-    k: Any = function.k
-    match function.family.takes, function.family.k:
-        case "numbers", "number":
-            return ([k - 1, k, k + 1, k + 2],), ([k + 3, k, k - 2],)
-        case "numbers", "factor":
-            return ([1, k, k + 1, 2 * k],), ([k, 3 * k, 5],)
-        case "numbers", "few":
-            return ([2, 4, 6, 8, 10, 12],), ([9, 7, 5, 3, 1],)
-        case "numbers", _:
-            return ([3, 8, 5, 8, 2],), ([4, 1, 6],)
-        case "numbers, value", _:
-            return ([3, 8, 5, 8, 2], 8), ([4, 1, 6], 5)
-        case "numbers, limit", _:
-            return ([3, 8, 5, 8, 2], 4), ([4, 1, 6], 3)
-        case "numbers, factor", _:
-            return ([1, 2, 5], 3), ([4, 1, 6], 3)
-        case "text, letter", _:
-            return ("a small level", "l"), ("banana", "a")
-        case "text, times", _:
-            return ("ab", 3), ("no", 2)
-        case "words", "word":
-            return (["river", k, "sun", k],), ([k, "moon"],)
-        case "words", _:
-            return (["river", "sun", "window", "sun"],), (["tree", "moon", "tree"],)
-        case "text", _:
-            return ("a small level",), ("noon",)
-        case "pair", _:
-            return (12, 8), (9, 6)
-        case "table", "number":
-            return ({"Ann": k + 1, "Bob": k - 1},), ({"Tom": k - 2, "Eve": k + 2},)
-        case "table", _:
-            return ({"Ann": 3, "Bob": 9},), ({"Tom": 7, "Eve": 2},)
-        case _:
-            return (7,), (4,)
 
 
 def shown(value: object) -> str:
@@ -131,26 +103,7 @@ def shown(value: object) -> str:
 def draw(rng: Random) -> Function:
     """Any function of any family, under the family's own name."""
     own_name, family = rng.choice(list(FAMILIES.items()))
-    return Function(family, own_name, draw_k(family, rng))
-
-
-def draw_k(family: Family, rng: Random) -> int | str:
-    """A number or letter for a family."""
-    match family.k:
-        case "number":
-            return rng.choice((rng.randint(2, 20), rng.randint(2, 100)))
-        case "factor":
-            return rng.randint(2, 12)
-        case "few":
-            return rng.randint(2, 5)
-        case "length":
-            return rng.randint(2, 8)
-        case "word":
-            return rng.choice(NOUNS)
-        case "letter":
-            return rng.choice("abcdefghijklmnoprstuvwyz")
-        case _:
-            return ""
+    return Function(family, own_name, DRAWN[family.k](rng))
 
 
 def write(rng: Random) -> list[Exchange]:
@@ -189,7 +142,7 @@ def _follow_up(function: Function, rng: Random) -> tuple[Exchange, Function]:
         function = replace(function, name=function_name(rng))
         question = rng.choice(FORMS.rename).format(name=function.name)
     elif kind == "other":
-        function = replace(function, k=draw_k(function.family, rng))
+        function = replace(function, k=DRAWN[function.family.k](rng))
         question = rng.choice(FORMS.other).format(k=function.k)
     elif kind == "bare":
         question = rng.choice(
