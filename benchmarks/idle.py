@@ -8,7 +8,6 @@ with the process that watches over it.
 
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,9 @@ SECONDS_TO_SETTLE = 3.0
 BAR = 0.003
 """Of a core, at most."""
 
-Steps = Callable[[Terminal], None]
+SETTLED = 0
+Step = str | bytes | int
+"""On the way to a screen: a text that is waited for, keys that are typed, or `SETTLED`, until no frame comes."""
 
 
 def main() -> None:
@@ -39,14 +40,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         environment = own_home(folder)
         recording = Path(folder) / "talk.ladechat.jsonl"
-        screens = {
-            "chat": (["--record", str(recording)], in_chat),
-            "palette": ([], in_palette),
-            "replay, paused": (["replay", str(recording)], paused),
-            "replay, finished": (["replay", str(recording)], finished),
-            "race, paused": (["race", QUESTION, "--max-new-tokens", "24"], race_paused),
-            "race, finished": (["race", QUESTION, "--max-new-tokens", "24"], race_finished),
-            "lessons": (["learn"], in_lessons),
+        record, replay = ["--record", str(recording)], ["replay", str(recording)]
+        race = ["race", QUESTION, "--max-new-tokens", "24"]
+        screens: dict[str, tuple[list[str], list[Step]]] = {
+            "chat": (record, ["Ask something", f"{QUESTION}\r".encode(), "tok/s"]),
+            "palette": ([], ["Ask something", SETTLED, PALETTE, "Search for commands"]),
+            "replay, paused": (replay, ["▶", SPACE]),
+            "replay, finished": (replay, ["▶", END]),
+            "race, paused": (race, ["▶ pass by pass", SPACE]),
+            "race, finished": (race, ["▶ pass by pass", END]),
+            "lessons": (["learn"], ["ready", ENTER, "passes, "]),
         }
         wanted = arguments.only or list(screens)
         rows = [
@@ -58,12 +61,17 @@ def main() -> None:
     written({"screen": SIZE, "seconds": arguments.seconds, "rows": rows}, FILE if arguments.write else None)
 
 
-def measure(options: list[str], steps: Steps, environment: dict[str, str], seconds: float) -> dict[str, Any]:
+def measure(options: list[str], steps: list[Step], environment: dict[str, str], seconds: float) -> dict[str, Any]:
     """The shares of a core that the app and its engine take on the screen that `steps` lead to; and bytes written."""
     terminal = Terminal([sys.executable, "-m", "ladechat", *options], environment, SIZE)
     try:
-        steps(terminal)
-        terminal.settle(SECONDS_TO_SETTLE)
+        for step in (*steps, SETTLED):
+            if isinstance(step, str):
+                terminal.wait_for(step)
+            elif isinstance(step, bytes):
+                terminal.type(step)
+            else:
+                terminal.settle(SECONDS_TO_SETTLE)
         engine = children_of(terminal.process)
         before = [cpu_seconds(terminal.process), sum(map(cpu_seconds, engine))]
         written = terminal.listen(seconds)
@@ -72,52 +80,6 @@ def measure(options: list[str], steps: Steps, environment: dict[str, str], secon
         terminal.close()
     app, engine_share = (round((end - start) / seconds, 5) for start, end in zip(before, after, strict=True))
     return {"app": app, "engine": engine_share if engine else None, "written_bytes": len(written)}
-
-
-def in_chat(terminal: Terminal) -> None:
-    """A question has been answered."""
-    terminal.wait_for("Ask something")
-    terminal.type(f"{QUESTION}\r")
-    terminal.wait_for("tok/s")
-
-
-def in_palette(terminal: Terminal) -> None:
-    """The list of commands is open over the chat."""
-    terminal.wait_for("Ask something")
-    terminal.settle(SECONDS_TO_SETTLE)
-    terminal.type(PALETTE)
-    terminal.wait_for("Search for commands")
-
-
-def paused(terminal: Terminal) -> None:
-    """A replay that was paused."""
-    terminal.wait_for("▶")
-    terminal.type(SPACE)
-
-
-def finished(terminal: Terminal) -> None:
-    """A replay at its end."""
-    terminal.wait_for("▶")
-    terminal.type(END)
-
-
-def race_paused(terminal: Terminal) -> None:
-    """A race that was paused."""
-    terminal.wait_for("▶ pass by pass")
-    terminal.type(SPACE)
-
-
-def race_finished(terminal: Terminal) -> None:
-    """A race at its end."""
-    terminal.wait_for("▶ pass by pass")
-    terminal.type(END)
-
-
-def in_lessons(terminal: Terminal) -> None:
-    """The first card has shown what it is about, and waits for the reader."""
-    terminal.wait_for("ready")
-    terminal.type(ENTER)
-    terminal.wait_for("passes, ")
 
 
 def show(rows: list[dict[str, Any]]) -> None:
