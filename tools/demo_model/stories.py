@@ -136,6 +136,12 @@ def _request(slots: dict[str, str], told: str, wordings: Sequence[str], rng: Ran
     return question
 
 
+WHO_IS_WHO = {
+    "name": (FORMS.name, "The {a} was called {A}."),
+    "who": (FORMS.who_was, "{A} was the {a}."),
+    "kind": (FORMS.kind, "{A} was the {a}."),
+    "both": (FORMS.both, "The {a} was called {A}, and the {b} was called {B}."),
+}
 KINDS = {"name": 35, "who": 15, "kind": 4, "both": 5, "short": 9, "end": 7, "asked": 25}
 """Kinds of questions, and how often each is asked."""
 
@@ -143,20 +149,12 @@ KINDS = {"name": 35, "who": 15, "kind": 4, "both": 5, "short": 9, "end": 7, "ask
 def _question(plot: Plot, slots: dict[str, str], rng: Random, kinds: Sequence[str] = tuple(KINDS)) -> Exchange:
     """Something that can be answered from the story: who is who, what happened, how it ended."""
     kind = rng.choices(kinds, [KINDS[one] for one in kinds])[0]
-    if kind == "name":
-        question, answer = rng.choice(FORMS.name), "The {a} was called {A}."
-    elif kind == "who":
-        question, answer = rng.choice(FORMS.who_was), "{A} was the {a}."
-    elif kind == "kind":
-        question, answer = rng.choice(FORMS.kind), "{A} was the {a}."
-    elif kind == "both":
-        question, answer = rng.choice(FORMS.both), "The {a} was called {A}, and the {b} was called {B}."
-    elif kind == "short":
-        question, answer = rng.choice(FORMS.enough), plot.short
-    elif kind == "end":
-        question, answer = rng.choice(FORMS.end), plot.end
-    else:
+    if kind == "asked":
         question, answer = rng.choice(plot.asked)
+    else:
+        told = {"short": (FORMS.enough, plot.short), "end": (FORMS.end, plot.end)}
+        wordings, answer = told.get(kind) or WHO_IS_WHO[kind]
+        question = rng.choice(wordings)
     if kind in ("name", "who", "kind") and rng.random() < 0.5:
         slots = {**slots, "a": slots["b"], "A": slots["B"]}
     return Exchange(as_typed(vary(fill(question, slots), rng), rng), fill(answer, slots))
