@@ -24,7 +24,7 @@ class Exchange:
 
 
 def read(name: str) -> dict[str, Any]:
-    """Return what the TOML file of this name has, its folder below this one included."""
+    """Return what a TOML file below this folder has, such as `words` or `evaluation/items`."""
     return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
 
 
