@@ -6,28 +6,19 @@ start of the process to the moment at which the text that only a whole first fra
     python -m benchmarks.first_frame [--rounds 10] [--json FILE]
 """
 
-import argparse
-import fcntl
 import json
 import os
-import pty
-import re
-import select
-import signal
 import statistics
-import struct
-import subprocess
 import sys
-import termios
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from ladechat.bench.machine import describe
+from benchmarks.common import command_line, in_turns, spread, written
+from benchmarks.ui_terminal import Terminal
 
-COLUMNS, ROWS = 100, 30
-DEADLINE_SECONDS = 60
-ESCAPES = re.compile(rb"\x1b(?:\[[0-9;:?<=>$]*[A-Za-z]|[PX^_\]][^\x07\x1b]*(?:\x07|\x1b\\)|.)")
+SIZE = (100, 30)
 
 EMPTY_APP = """
 from textual.app import App
@@ -40,65 +31,40 @@ class Empty(App):
 Empty().run()
 """
 CONTESTANTS = {
-    "empty Textual app": ([sys.executable, "-c", EMPTY_APP], b"ready-to-type"),
-    "ladechat": ([sys.executable, "-m", "ladechat"], b"Ask something"),
+    "empty Textual app": ([sys.executable, "-c", EMPTY_APP], "ready-to-type"),
+    "ladechat": ([sys.executable, "-m", "ladechat"], "Ask something"),
 }
 
 
-def first_frame_seconds(command: Sequence[str], shown: bytes) -> float:
+def first_frame_seconds(command: Sequence[str], shown: str) -> float:
     """Seconds from the start of `command` until `shown` is in the terminal, escape sequences aside.
 
     Raises:
         TimeoutError: it did not come, or the program ended before.
     """
-    outer, inner = pty.openpty()
-    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
-    environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
     started = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdin=inner, stdout=inner, stderr=inner, env=environment, start_new_session=True
-    )
-    os.close(inner)
-    written = b""
+    terminal = Terminal(command, dict(os.environ), SIZE)
     try:
-        while shown not in ESCAPES.sub(b"", written):
-            left = started + DEADLINE_SECONDS - time.perf_counter()
-            if left <= 0 or not select.select([outer], [], [], left)[0]:
-                raise TimeoutError(f"{shown!r} was not shown by {command}")
-            written += os.read(outer, 65536)
+        terminal.wait_for(shown)
         return time.perf_counter() - started
-    except OSError as error:  # the program is gone
-        raise TimeoutError(f"{command} ended before it showed {shown!r}") from error
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        os.close(outer)
+        terminal.close()
 
 
 def main() -> None:
     """Measure, print, and write the figures if asked to."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-
-    seconds: dict[str, list[float]] = {name: [] for name in CONTESTANTS}
-    for number in range(-1, arguments.rounds):  # the first round only warms the file cache
-        for name, (command, shown) in CONTESTANTS.items():
-            took = first_frame_seconds(command, shown)
-            if number >= 0:
-                seconds[name].append(took)
-
-    milliseconds = {
-        name: {"median": round(1000 * statistics.median(taken)), "range": [round(1000 * f(taken)) for f in (min, max)]}
-        for name, taken in seconds.items()
-    }
+    options = parser.parse_args()
+    seconds = in_turns({name: partial(first_frame_seconds, *one) for name, one in CONTESTANTS.items()}, options.rounds)
     empty, ladechat = (statistics.median(taken) for taken in seconds.values())
-    report = {"machine": describe(), "rounds": arguments.rounds, "milliseconds": milliseconds}
-    report["ratio"] = round(ladechat / empty, 2)
-    print(json.dumps(report, indent=1))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(report, indent=1) + "\n")
+    figures = {
+        "rounds": options.rounds,
+        "milliseconds": {name: spread(taken) for name, taken in seconds.items()},
+        "ratio": round(ladechat / empty, 2),
+    }
+    print(json.dumps(written(figures, options.json), indent=1))
 
 
 if __name__ == "__main__":

@@ -7,9 +7,7 @@ and of one whose last 200 tokens were changed. Then a step is timed in which not
 garbage is collected between them.
 """
 
-import argparse
 import gc
-import json
 import random
 import statistics
 import time
@@ -19,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from ladechat.bench.machine import describe
+from benchmarks.common import command_line, written
 from ladechat.decoder.drafters.drafter import Drafter, Room
 from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.decoder.drafters.pool import PoolDrafter
@@ -46,7 +44,7 @@ TURNS = ("first turn", "second turn", "again", "changed")
 
 def main() -> None:
     """Measure, print a table, and write the figures if asked to."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--lengths", default="1000,4000,16000,30000", help="of prompts, in tokens")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)
@@ -62,9 +60,7 @@ def main() -> None:
     for row in rows:
         table.add_row(*(f"{value:.2f}" if isinstance(value, float) else str(value) for value in row.values()))
     Console(width=100).print(table)
-    if arguments.json:
-        report = {"machine": describe(), "rounds": arguments.rounds, "milliseconds": rows}
-        arguments.json.write_text(json.dumps(report, indent=1) + "\n")
+    written({"rounds": arguments.rounds, "milliseconds": rows}, arguments.json)
 
 
 def measured(make: Callable[[], Drafter], length: int, rounds: int) -> dict[str, float]:

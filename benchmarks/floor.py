@@ -6,8 +6,6 @@ weight. Whichever takes longer, the reading or the arithmetic, is the floor: no 
 go below. Bandwidth is measured at the model's own size, since weights that fit a processor's cache are read faster.
 """
 
-import argparse
-import json
 import math
 import time
 from collections.abc import Callable
@@ -20,8 +18,7 @@ from rich.table import Table
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
-from benchmarks.demo_decoding import BUNDLED
-from ladechat.bench.machine import describe
+from benchmarks.common import BUNDLED, command_line, written
 from ladechat.model.loading.device import leave_a_core_free
 
 PASSES = (1, 4, 8, 15, 30, 60, 120)
@@ -58,7 +55,7 @@ class Work:
 
 def main() -> None:
     """Measure, print a table, and write the figures if asked to."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--model", type=Path, default=BUNDLED, help="a checkpoint, or a config.json alone")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32")
@@ -71,10 +68,8 @@ def main() -> None:
     lengths = (0, 512, 2048)
     rows = {tokens: [1000 * work.seconds(tokens, cached, machine) for cached in lengths] for tokens in PASSES}
     show(machine, work, lengths, rows)
-    if arguments.json:
-        about = {"machine": describe(), "device": str(device), "dtype": arguments.dtype, "model": arguments.model.name}
-        report = {**about, **asdict(machine), **asdict(work), "cached": lengths, "milliseconds": rows}
-        arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    about = {"device": str(device), "dtype": arguments.dtype, "model": arguments.model.name}
+    written({**about, **asdict(machine), **asdict(work), "cached": lengths, "milliseconds": rows}, arguments.json)
 
 
 def work_of(folder: Path, dtype: torch.dtype) -> Work:

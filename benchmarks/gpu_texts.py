@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.demo_decoding import BUNDLED
+from benchmarks.common import BUNDLED
 from benchmarks.gpu_ways import Plan, Ways, decoders, random_text, tokens_of, ways_of, write
 from ladechat.model.load import load
 

@@ -6,22 +6,17 @@ with the bundled model. What its processes have used of a core is read before an
 with the process that watches over it.
 """
 
-import argparse
-import json
-import os
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks.common import RESULTS, command_line, console, own_home, written
 from benchmarks.ui_terminal import Terminal, children_of, cpu_seconds
-from ladechat.bench.machine import describe
 
-RESULTS = Path(__file__).with_name("results") / "idle.json"
+FILE = RESULTS / "idle.json"
 SIZE = (120, 40)
 QUESTION = "How does lookahead decoding work?"
 SPACE, END, ENTER, PALETTE = b" ", b"\x1b[F", b"\r", b"\x10"
@@ -30,27 +25,31 @@ SECONDS_TO_SETTLE = 3.0
 BAR = 0.003
 """Of a core, at most."""
 
-Steps = Callable[[Terminal], None]
+SETTLED = 0
+Step = str | bytes | int
+"""On the way to a screen: a text that is waited for, keys that are typed, or `SETTLED`, until no frame comes."""
 
 
 def main() -> None:
     """Measure each screen, print a table, and write the figures if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each screen")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these screens alone")
-    parser.add_argument("--write", action="store_true", help=f"into {RESULTS.name}")
+    parser.add_argument("--write", action="store_true", help=f"into {FILE.name}")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, **{f"XDG_{kind}_HOME": folder for kind in ("CONFIG", "DATA", "STATE", "CACHE")}}
+        environment = own_home(folder)
         recording = Path(folder) / "talk.ladechat.jsonl"
-        screens = {
-            "chat": (["--record", str(recording)], in_chat),
-            "palette": ([], in_palette),
-            "replay, paused": (["replay", str(recording)], paused),
-            "replay, finished": (["replay", str(recording)], finished),
-            "race, paused": (["race", QUESTION, "--max-new-tokens", "24"], race_paused),
-            "race, finished": (["race", QUESTION, "--max-new-tokens", "24"], race_finished),
-            "lessons": (["learn"], in_lessons),
+        record, replay = ["--record", str(recording)], ["replay", str(recording)]
+        race = ["race", QUESTION, "--max-new-tokens", "24"]
+        screens: dict[str, tuple[list[str], list[Step]]] = {
+            "chat": (record, ["Ask something", f"{QUESTION}\r".encode(), "tok/s"]),
+            "palette": ([], ["Ask something", SETTLED, PALETTE, "Search for commands"]),
+            "replay, paused": (replay, ["▶", SPACE]),
+            "replay, finished": (replay, ["▶", END]),
+            "race, paused": (race, ["▶ pass by pass", SPACE]),
+            "race, finished": (race, ["▶ pass by pass", END]),
+            "lessons": (["learn"], ["ready", ENTER, "passes, "]),
         }
         wanted = arguments.only or list(screens)
         rows = [
@@ -58,18 +57,21 @@ def main() -> None:
             for name, (options, steps) in screens.items()
             if name in wanted or name == "chat"  # which makes the recording
         ]
-    report = {"machine": describe(), "screen": SIZE, "seconds": arguments.seconds, "rows": rows}
     show(rows)
-    if arguments.write:
-        RESULTS.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    written({"screen": SIZE, "seconds": arguments.seconds, "rows": rows}, FILE if arguments.write else None)
 
 
-def measure(options: list[str], steps: Steps, environment: dict[str, str], seconds: float) -> dict[str, Any]:
+def measure(options: list[str], steps: list[Step], environment: dict[str, str], seconds: float) -> dict[str, Any]:
     """The shares of a core that the app and its engine take on the screen that `steps` lead to; and bytes written."""
     terminal = Terminal([sys.executable, "-m", "ladechat", *options], environment, SIZE)
     try:
-        steps(terminal)
-        terminal.settle(SECONDS_TO_SETTLE)
+        for step in (*steps, SETTLED):
+            if isinstance(step, str):
+                terminal.wait_for(step)
+            elif isinstance(step, bytes):
+                terminal.type(step)
+            else:
+                terminal.settle(SECONDS_TO_SETTLE)
         engine = children_of(terminal.process)
         before = [cpu_seconds(terminal.process), sum(map(cpu_seconds, engine))]
         written = terminal.listen(seconds)
@@ -80,59 +82,13 @@ def measure(options: list[str], steps: Steps, environment: dict[str, str], secon
     return {"app": app, "engine": engine_share if engine else None, "written_bytes": len(written)}
 
 
-def in_chat(terminal: Terminal) -> None:
-    """A question has been answered."""
-    terminal.wait_for("Ask something")
-    terminal.type(f"{QUESTION}\r")
-    terminal.wait_for("tok/s")
-
-
-def in_palette(terminal: Terminal) -> None:
-    """The list of commands is open over the chat."""
-    terminal.wait_for("Ask something")
-    terminal.settle(SECONDS_TO_SETTLE)
-    terminal.type(PALETTE)
-    terminal.wait_for("Search for commands")
-
-
-def paused(terminal: Terminal) -> None:
-    """A replay that was paused."""
-    terminal.wait_for("▶")
-    terminal.type(SPACE)
-
-
-def finished(terminal: Terminal) -> None:
-    """A replay at its end."""
-    terminal.wait_for("▶")
-    terminal.type(END)
-
-
-def race_paused(terminal: Terminal) -> None:
-    """A race that was paused."""
-    terminal.wait_for("▶ pass by pass")
-    terminal.type(SPACE)
-
-
-def race_finished(terminal: Terminal) -> None:
-    """A race at its end."""
-    terminal.wait_for("▶ pass by pass")
-    terminal.type(END)
-
-
-def in_lessons(terminal: Terminal) -> None:
-    """The first card has shown what it is about, and waits for the reader."""
-    terminal.wait_for("ready")
-    terminal.type(ENTER)
-    terminal.wait_for("passes, ")
-
-
 def show(rows: list[dict[str, Any]]) -> None:
     """The figures, each with its bar."""
     table = Table("screen", "the app, of a core", "the engine", "bytes written", "bar")
     for row in rows:
         engine = "" if row["engine"] is None else f"{row['engine']:.2%}"
         table.add_row(row["screen"], f"{row['app']:.2%}", engine, str(row["written_bytes"]), f"≤ {BAR:.1%}")
-    Console(width=None if sys.stdout.isatty() else 110).print(table)
+    console().print(table)
 
 
 if __name__ == "__main__":

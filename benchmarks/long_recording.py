@@ -10,21 +10,20 @@ Run it as
     python -m benchmarks.long_recording [--steps 200000] [--rounds 5] [--json FILE]
 """
 
-import argparse
 import asyncio
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from benchmarks.common import command_line, in_turns, spread, written
 from benchmarks.first_frame import first_frame_seconds
 from ladechat.app import LadechatApp
-from ladechat.bench.machine import describe
 from ladechat.protocol import Asked, Closed, Event, Header, Ready, Step, TurnFinished, TurnStarted, decode_event, encode
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.recordings.recording import Recording
@@ -50,7 +49,7 @@ LOOK_SECONDS = 0.002
 
 def main() -> None:
     """Measure, print, and write the figures if asked to."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--steps", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)
@@ -60,23 +59,21 @@ def main() -> None:
         answer = record()
         write(short, answer, steps=1)
         write(long, answer, arguments.steps)
-        seconds: dict[str, list[float]] = {"one answer": [], f"{arguments.steps:,} steps": []}
-        for number in range(-1, arguments.rounds):  # the first round only warms the file cache
-            for name, path in zip(seconds, (short, long), strict=True):
-                took = first_frame_seconds([sys.executable, "-m", "ladechat", "replay", str(path)], SHOWN.encode())
-                if number >= 0:
-                    seconds[name].append(took)
+        names = {"one answer": short, f"{arguments.steps:,} steps": long}
+        opening = {name: partial(opened, path) for name, path in names.items()}
         whole = json.loads(subprocess.check_output([sys.executable, "-c", READ_WHOLE, str(long)]))
-        report = {
-            "machine": describe(),
+        figures = {
             "file_megabytes": long.stat().st_size // 2**20,
-            "first_frame_ms": {name: spread(taken) for name, taken in seconds.items()},
+            "first_frame_ms": {name: spread(taken) for name, taken in in_turns(opening, arguments.rounds).items()},
             "read_whole": whole,
             "after_the_first_frame": asyncio.run(behind(long)),
         }
-    print(json.dumps(report, indent=1))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(report, indent=1) + "\n")
+    print(json.dumps(written(figures, arguments.json), indent=1))
+
+
+def opened(path: Path) -> float:
+    """Seconds until `ladechat replay` shows the first frame of a recording."""
+    return first_frame_seconds([sys.executable, "-m", "ladechat", "replay", str(path)], SHOWN)
 
 
 def record() -> list[Event]:
@@ -122,14 +119,6 @@ async def behind(path: Path) -> dict[str, float]:
         "seconds": round(seconds, 1),
         "longest_stall_ms": round(1000 * max(late), 1),
         "stalls_over_50_ms": sum(each > 0.05 for each in late),
-    }
-
-
-def spread(taken: list[float]) -> dict[str, object]:
-    """Median and range, in milliseconds."""
-    return {
-        "median": round(1000 * statistics.median(taken)),
-        "range": [round(1000 * value) for value in (min(taken), max(taken))],
     }
 
 

@@ -22,8 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+from benchmarks.common import RESULTS, ROOT, command_line, console
 from benchmarks.real_answers import Answers
 from benchmarks.real_processes import Process
 from benchmarks.real_questions import Question, chosen, read_questions, tokenized
@@ -33,7 +32,6 @@ from ladechat.bench.measure import rotated
 from ladechat.bench.options import PLAIN, listed
 from ladechat.model.loading.device import available_cores
 
-ROOT = Path(__file__).parent.parent
 DECODERS = "lookahead,prompt_lookup,suffix,recycling,auto"
 SETTINGS = ("5,3,5", "15,5,15")
 WARM_UP_TOKENS = 16
@@ -43,7 +41,7 @@ PIPE_COLUMNS = 180
 
 def main() -> int:
     """Measure what is not measured yet, print the tables and write the figures. The exit code."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--model", type=Path, required=True, help="the folder of a checkpoint")
     parser.add_argument("--questions", type=Path, required=True, help="a file in the format of Spec-Bench")
     parser.add_argument("--old", type=Path, help="an older checkout of ladechat, whose decoders take part as well")
@@ -54,7 +52,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--tokens", type=int, default=128, help="the longest answer")
     parser.add_argument("--threads", type=int, default=available_cores(), help="of each process; all cores by default")
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "real.json")
+    parser.add_argument("--out", type=Path, default=RESULTS / "real.json")
     options = parser.parse_args()
     try:
         asked = [int(one) for one in listed(options.ids)]
@@ -74,7 +72,7 @@ def main() -> int:
     finally:
         for process in processes.values():
             process.end()
-    show(report, Console() if sys.stdout.isatty() else Console(width=PIPE_COLUMNS))
+    show(report, console(PIPE_COLUMNS))
     options.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     answers.path.unlink()
     return 0

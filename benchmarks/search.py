@@ -7,7 +7,6 @@ that shows what is found. Run it as
     python -m benchmarks.search [--conversations 500] [--turns 40] [--words 60] [--json FILE]
 """
 
-import argparse
 import asyncio
 import json
 import random
@@ -19,22 +18,21 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from benchmarks.long_conversation import WORDS
-from benchmarks.long_recording import spread
+from benchmarks.common import command_line, spread, written
 from ladechat import app
-from ladechat.bench.machine import describe
 from ladechat.garbage import collect_what_is_new
 from ladechat.protocol import Exchange
 from ladechat.screens.lists.conversations import ConversationsScreen
 from ladechat.screens.terminal.app_messages import AppWithMessages
 from ladechat.session.conversations.store import ConversationStore
 
+WORDS = ("pool", "window", "guess", "token", "draft", "pass", "model", "n-gram", "cache", "what", "you", "see")
 PHRASES = ("token draft pass", "the n-gram pool", "question 7", "nowhere to be found", "e")
 
 
 def main() -> None:
     """Measure, print, and write the figures if asked to."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--conversations", type=int, default=500)
     parser.add_argument("--turns", type=int, default=40)
     parser.add_argument("--words", type=int, default=60, help="of an answer")
@@ -47,8 +45,7 @@ def main() -> None:
                 store.add(exchange)
             store.begin_new()
         letters, opened = asyncio.run(typed(store))
-    report = {
-        "machine": describe(),
+    figures = {
         "conversations": arguments.conversations,
         "turns": arguments.turns,
         "words_of_an_answer": arguments.words,
@@ -57,9 +54,7 @@ def main() -> None:
         "slowest_letter_ms": round(max(each for taken in letters.values() for each in taken), 1),
         "median_letter_ms": round(statistics.median(each for taken in letters.values() for each in taken), 1),
     }
-    print(json.dumps(report, indent=1))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(report, indent=1) + "\n")
+    print(json.dumps(written(figures, arguments.json), indent=1))
 
 
 def exchanges(conversation: int, turns: int, words: int) -> list[Exchange]:

@@ -15,7 +15,6 @@ about five minutes, with a model of 135 M parameters twenty. With `--write` the 
   engine computes on all cores, so the app takes its share of them; and then on all but one, which is the app's.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -26,17 +25,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks.common import RESULTS, command_line, console, own_home, written
 from benchmarks.ui_engine import end_of
 from benchmarks.ui_terminal import COLUMNS, ROWS, Terminal, frames
-from ladechat.bench.machine import describe
 from ladechat.engine_options import EngineOptions
 from ladechat.protocol import Generate, Message, Settings, encode
 from ladechat.widgets.formatting import counted
 
-RESULTS = Path(__file__).with_name("results") / "ui.json"
+FILE = RESULTS / "ui.json"
 QUESTION = "Write a long story about a lighthouse keeper and his dog."
 """Of some questions, the one with the longest answer of the bundled model: 161 tokens."""
 DECODERS = {"demo": "lookahead"}
@@ -65,14 +63,14 @@ LETTERS = [chr(code) for code in (*range(0x410, 0x450), *range(0x48A, 0x500))]  
 
 def main() -> None:
     """Measure, print a table, and write the figures if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="of the real engine")
     parser.add_argument("--model", help="the folder of a real model, to be measured beside the bundled one")
-    parser.add_argument("--write", action="store_true", help=f"into {RESULTS.name}")
+    parser.add_argument("--write", action="store_true", help=f"into {FILE.name}")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        environment = {**os.environ, **{f"XDG_{kind}_HOME": folder for kind in ("CONFIG", "DATA", "STATE", "CACHE")}}
+        environment = own_home(folder)
         recording = home / "steps.jsonl"
         recording.write_bytes(ask(environment))
         conversations = [measure(tokens, recording, environment) for tokens in CONVERSATIONS]
@@ -82,10 +80,8 @@ def main() -> None:
             for number, model in enumerate(models)
             for threads in (CORES, max(CORES - 1, 1))
         ]
-    report = {"machine": describe(), "screen": [COLUMNS, ROWS], "conversations": conversations, "engines": engines}
-    show(report)
-    if arguments.write:
-        RESULTS.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    report = {"screen": [COLUMNS, ROWS], "conversations": conversations, "engines": engines}
+    show(written(report, FILE if arguments.write else None))
 
 
 # --- with the scripted engine -----------------------------------------------------------------------------------------
@@ -263,7 +259,7 @@ def show(report: dict[str, Any]) -> None:
         rounds = ", ".join(f"{loss:.1%}" for loss in sorted(engine["losses"]))
         name = f"{engine['model']}, {engine['decoder']}, {threads} of {CORES}"
         lost.add_row(name, f"{statistics.median(engine['losses']):.1%}", rounds, "≤ 3 %")
-    Console(width=None if sys.stdout.isatty() else 110).print(table, lost)
+    console().print(table, lost)
 
 
 if __name__ == "__main__":

@@ -38,13 +38,6 @@ def test_every_command_says_what_it_is_for(
     assert not ended.value.code and "--help" in capsys.readouterr().out
 
 
-def test_what_a_variant_replaces_is_there_to_be_replaced() -> None:
-    variants = import_module("benchmarks.variants")
-    for replaced, _ in variants.VARIANTS.values():
-        with replaced:
-            pass
-
-
 def test_modules_that_a_worker_imports_when_it_is_asked_to_are_there() -> None:
     source = (ROOT / "benchmarks" / "real_worker.py").read_text(encoding="utf-8")
     later = [line.split()[1] for line in source.splitlines() if line.startswith("    from ladechat.")]

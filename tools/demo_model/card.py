@@ -1,4 +1,4 @@
-"""The card of the bundled model, from its recipe, losses and examination: no figure on it is written by hand."""
+"""The card of the bundled model: the text of `card.md` with the figures of its recipe, losses and examination."""
 
 import argparse
 import json
@@ -22,65 +22,24 @@ def card() -> str:
     losses = [json.loads(line) for line in (DEMO / "losses.jsonl").read_text(encoding="utf-8").splitlines()]
     reports = json.loads(EXAMINATION.read_text(encoding="utf-8"))["checkpoints"]
     runs = _runs(recipe)
-    steps, tokens = sum(run["step"] for run in runs), sum(run["step"] * run["batch_tokens"] for run in runs)
-    hours = _seconds(runs, losses) / 3600
     lengths = [phase["length"] for run in runs for phase in run["phases"]]
-    return f"""# The bundled model
-
-A Llama of {_parameters() / 1e6:.1f} million parameters that talks about lookahead decoding and about ladechat,
-writes small Python functions, counts, keeps lists, tells short stories and repeats what it is told. It is there so
-that ladechat can be tried at once and has something natural to work on. It is no assistant: it knows nothing else,
-says so when asked, and at times says wrong things in good English.
-
-## What it was trained on
-
-On a corpus that this project wrote and generates (`tools/demo_model`): a guide to the method and to the app, with
-many wordings of each fact; functions in families with varied names; lists, counting, tables, stories, echo and
-rewriting, greetings, follow-ups and refusals. Nothing was taken from elsewhere. So it **partly recites**: what it
-says of the method are our sentences, put together. What the examination below asks is left out of the corpus, and
-so are its names, numbers and subjects. But whoever wrote the corpus had seen the examination's questions and, before
-the later runs of training, which of them were answered wrongly and what a reader had found wrong in the conversations
-below, and then wrote more of those kinds. That the weights of the last two runs are averaged was decided by the
-examination too.
-
-**No noise training**: none of its inputs were replaced to make it predict better from wrong guesses. One sequence
-in eight is exercises in copying random tokens, from step {runs[0]["copying_from"]} on until sequences fill the
-context, so that it answers with the names that it was given; they teach to repeat a question's words, which guesses
-from the prompt gain by. That it recites makes its text easier to guess than a large model's. Read tokens per step
-here as what the method does, not as what to expect elsewhere.
-
-## How
-
-{recipe["layers"]} layers of width {recipe["hidden"]}, {recipe["heads"]} heads, a tokenizer of 3,072 byte-level
-pieces trained on the corpus, the chat format of Llama 2, a context of 2,048 tokens. {steps:,} steps of
-{recipe["batch_tokens"]:,} tokens ({tokens / 1e6:.0f} million in all) in {_as_words(runs)}, with sequences of
-{min(lengths)} to {max(lengths):,} tokens; Muon for the matrices, AdamW for the rest; the rate falls to nothing over
-{recipe["decay_share"]:.0%} of the steps of a run. The weights are the mean of those that the last two runs ended
-with, since the last one had lost some of what the one before could. {hours:.1f} hours on two CPU cores. Loss of the
-last run on conversations that no step saw: {losses[-1]["validation"]:.3f} nats a token. `recipe.json` and
-`losses.jsonl` have the rest; CONTRIBUTING.md has the commands. Weights are in float16; on a CPU it computes in float32.
-
-## Maps and heads
-
-`transfer.safetensors` and `medusa.safetensors`, {_kilobytes()} kB together, let it draft for itself:
-[how](../../docs/hidden-transfer.md). `ladechat train` made them of text that the model wrote. On text that was held
-out:
-
-{guesses()}
-
-## How well it does
-
-{_count(reports)} questions in ten kinds, scored by rules (`tools/demo_model/evaluation`) that were written by
-somebody who had not seen the corpus, before any answer of this model; they were made stricter once, when the first
-checkpoint's answers showed holes in them, and hold for both. S is tokens per step at W 5, N 3, G 5. Beside it, the
-first checkpoint that this project had.
-
-{scores(reports)}
-
-[Every answer](../../benchmarks/results/demo_examination.json), ten whole
-[conversations](../../docs/demo-model/transcripts.md), and what [an independent
-reader](../../docs/demo-model/criticism.md) says of them.
-"""
+    gaps = {
+        **recipe,
+        "parameters": _parameters() / 1e6,
+        "copying_from": runs[0]["copying_from"],
+        "steps": sum(run["step"] for run in runs),
+        "tokens": sum(run["step"] * run["batch_tokens"] for run in runs) / 1e6,
+        "runs": _as_words(runs),
+        "shortest": min(lengths),
+        "longest": max(lengths),
+        "hours": _seconds(runs, losses) / 3600,
+        "loss": losses[-1]["validation"],
+        "kilobytes": sum(path.stat().st_size for path in TRAINED) // 1000,
+        "guesses": guesses(),
+        "questions": reports[BUNDLED]["overall"]["questions"],
+        "scores": scores(reports),
+    }
+    return Path(__file__).with_suffix(".md").read_text(encoding="utf-8").format(**gaps)
 
 
 def guesses() -> str:
@@ -97,10 +56,6 @@ def guesses() -> str:
     return "\n".join(lines)
 
 
-def _kilobytes() -> int:
-    return sum(path.stat().st_size for path in TRAINED) // 1000
-
-
 def scores(reports: Mapping[str, Any]) -> str:
     """The table of scores and tokens per step, by kind and overall."""
     bundled, first = reports[BUNDLED], reports[FIRST]
@@ -113,10 +68,6 @@ def scores(reports: Mapping[str, Any]) -> str:
             f"| {theirs['score']:.0%} | {theirs['tokens_per_step']:.2f} |"
         )
     return "\n".join(lines)
-
-
-def _count(reports: Mapping[str, Any]) -> int:
-    return int(reports[BUNDLED]["overall"]["questions"])
 
 
 def _parameters() -> int:

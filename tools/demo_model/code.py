@@ -5,119 +5,21 @@ by running the function.
 """
 
 import re
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
 from tools.demo_model import guide
-from tools.demo_model.dialogue import Exchange, as_typed
+from tools.demo_model.dialogue import Exchange, as_typed, forms, read
 from tools.demo_model.words import NOUNS, function_name, several
 
+FORMS = forms("code")
 PARAMETERS = {"pair": "a, b"}
 """What a family takes, where that is not the parameters themselves."""
 
 OWN_PARAMETERS = ("numbers", "words", "text", "number", "table")
 """Parameters that a request may name otherwise."""
-
-PRESCRIBED = (
-    "Write a Python function called {name} that {does}.",
-    "Write a Python function called {name} that {does}.",
-    "Write a function called {name} that {does}.",
-    "Write a function named {name} that {does}.",
-    "Write a Python function named {name} that {does}.",
-    "Write a function {name} that {does}.",
-    "Write a Python function {name}({parameter}) that {does}.",
-    "Write a function {name}({parameter}) that {does}.",
-    "Write a function {name}({parameter}) that {does}.",
-    "Write a Python function {name}({parameter}) which {does}.",
-    "Please write {name}({parameter}), a function that {does}.",
-    "Can you write {name}({parameter})? It {does}.",
-    "I need {name}({parameter}), it {does}.",
-    "Define {name}({parameter}) so that it {does}.",
-    "I want {name}({parameter}). It {does}.",
-    "write {name}({parameter}): {does}",
-    "How would {name}({parameter}) look? It {does}.",
-    "Write a function that {does}. Call it {name}.",
-    "Can you write a function that {does}? Call it {name}.",
-    "Can you write a function called {name} that {does}?",
-    "I need a function called {name} that {does}.",
-    "I need a Python function named {name}. It {does}.",
-    "Give me a Python function {name} which {does}.",
-    "Show me a function called {name} that {does}.",
-    "Python function {name} that {does}",
-    "Define a function {name} that {does}.",
-    "Please code a function called {name} that {does}.",
-    "Make a function called {name} that {does}.",
-    "Write {name}, a Python function that {does}.",
-    "Could you write me a function {name} which {does}?",
-    "I'd like to have a function named {name} that {does}.",
-    "Create a Python function with the name {name} that {does}.",
-    "{name} should be a function that {does}. Write it.",
-)
-FREE = (
-    "Write a Python function that {does}.",
-    "Write a Python function that {does}.",
-    "Write a function that {does}.",
-    "Can you write a function that {does}?",
-    "Show me a Python function that {does}.",
-    "I need a function that {does}.",
-    "Give me Python code that {does}.",
-    "How do I write a function that {does}?",
-    "Python function that {does}",
-    "Show me some code that {does}.",
-    "Write code that {does}.",
-    "Make a function which {does}.",
-    "I'd like to have a function that {does}.",
-    "Create a function that {does}.",
-)
-HEADS = ("Here is a Python function that {does}:", "Here is a function that {does}:")
-RENAME = ("Call it {name} instead.", "Rename it to {name}.", "Please call it {name}.", "Can you call it {name}?")
-OTHER = ("Now with {k}.", "And with {k}?", "The same with {k}, please.", "Use {k} instead.", "Change it to {k}.")
-HOW = ("How does it work?", "Explain the code.", "Can you explain that?", "Explain it.", "How does this code work?")
-WHAT = (
-    "What does it do?",
-    "What does this function do?",
-    "In other words?",
-    "In short?",
-    "What is it for?",
-    "Summarise it.",
-)
-UNKNOWN = [
-    "a web server",
-    "a game",
-    "a calculator app",
-    "a website",
-    "a chess program",
-    "a compiler",
-    "a database",
-    "a neural network",
-    "a chat bot",
-    "a text editor",
-    "a music player",
-    "a weather app",
-    "an operating system",
-    "a web scraper",
-    "a snake game",
-    "a password manager",
-    "a program in Rust",
-    "a program in Java",
-    "some C code",
-    "some JavaScript",
-    "a shell script",
-    "an SQL query",
-    "a regular expression",
-    "a sudoku solver",
-    "a plot with matplotlib",
-    "a REST API",
-    "a login page",
-    "a mobile app",
-    "a spreadsheet",
-    "a video player",
-]
-REQUESTS = ("Write {thing}.", "Can you write {thing}?", "Write me {thing}, please.", "Code {thing}.", "I need {thing}.")
 
 
 @dataclass(frozen=True)
@@ -168,62 +70,29 @@ class Function:
 
     def example(self, again: bool = False) -> str:
         """A sentence with a call and what it returns; another call than the first, if an example is asked for."""
-        arguments = example_arguments(self)[again]
+        by_k = ARGUMENTS.get(self.family.takes, ARGUMENTS["number"])
+        arguments = eval(by_k.get(self.family.k, by_k["any"]), {"k": self.k})[again]
         scope: dict[str, Callable[..., Any]] = {}
         exec(self.source(), scope)
         call = f"{self.name}({', '.join(map(shown, arguments))})"
         return f"For example, {call} returns {shown(scope[self.name](*arguments))}."
 
 
-def _read() -> dict[str, Family]:
-    with (Path(__file__).parent / "code_families.toml").open("rb") as file:
-        return {name: Family(**fields) for name, fields in tomllib.load(file).items()}
-
-
-FAMILIES = _read()
+FAMILIES = {name: Family(**fields) for name, fields in read("code_families").items()}
+ARGUMENTS: dict[str, dict[str, str]] = read("code_arguments")
+"""Python by what a family takes, and by its `k` if that matters: the arguments of an example and of another one."""
+DRAWN: dict[str, Callable[[Random], int | str]] = {
+    "number": lambda rng: rng.choice((rng.randint(2, 20), rng.randint(2, 100))),
+    "factor": lambda rng: rng.randint(2, 12),
+    "few": lambda rng: rng.randint(2, 5),
+    "length": lambda rng: rng.randint(2, 8),
+    "word": lambda rng: rng.choice(NOUNS),
+    "letter": lambda rng: rng.choice("abcdefghijklmnoprstuvwyz"),
+    "": lambda _: "",
+}
+"""What a family's `k` is, by the family's word for it."""
 _KEPT = re.compile(r"^    (count|total|result|product|counts) = (0|1|\[\]|\{\})$", re.MULTILINE)
 _AT_FIRST = {"0": "zero", "1": "one", "[]": "an empty list", "{}": "an empty dictionary"}
-
-
-Arguments = tuple[Any, ...]
-
-
-def example_arguments(function: Function) -> tuple[Arguments, Arguments]:
-    """What the function is called with in its example, near its number if it has one, and in another one."""
-    k: Any = function.k
-    match function.family.takes, function.family.k:
-        case "numbers", "number":
-            return ([k - 1, k, k + 1, k + 2],), ([k + 3, k, k - 2],)
-        case "numbers", "factor":
-            return ([1, k, k + 1, 2 * k],), ([k, 3 * k, 5],)
-        case "numbers", "few":
-            return ([2, 4, 6, 8, 10, 12],), ([9, 7, 5, 3, 1],)
-        case "numbers", _:
-            return ([3, 8, 5, 8, 2],), ([4, 1, 6],)
-        case "numbers, value", _:
-            return ([3, 8, 5, 8, 2], 8), ([4, 1, 6], 5)
-        case "numbers, limit", _:
-            return ([3, 8, 5, 8, 2], 4), ([4, 1, 6], 3)
-        case "numbers, factor", _:
-            return ([1, 2, 5], 3), ([4, 1, 6], 3)
-        case "text, letter", _:
-            return ("a small level", "l"), ("banana", "a")
-        case "text, times", _:
-            return ("ab", 3), ("no", 2)
-        case "words", "word":
-            return (["river", k, "sun", k],), ([k, "moon"],)
-        case "words", _:
-            return (["river", "sun", "window", "sun"],), (["tree", "moon", "tree"],)
-        case "text", _:
-            return ("a small level",), ("noon",)
-        case "pair", _:
-            return (12, 8), (9, 6)
-        case "table", "number":
-            return ({"Ann": k + 1, "Bob": k - 1},), ({"Tom": k - 2, "Eve": k + 2},)
-        case "table", _:
-            return ({"Ann": 3, "Bob": 9},), ({"Tom": 7, "Eve": 2},)
-        case _:
-            return (7,), (4,)
 
 
 def shown(value: object) -> str:
@@ -234,26 +103,7 @@ def shown(value: object) -> str:
 def draw(rng: Random) -> Function:
     """Any function of any family, under the family's own name."""
     own_name, family = rng.choice(list(FAMILIES.items()))
-    return Function(family, own_name, draw_k(family, rng))
-
-
-def draw_k(family: Family, rng: Random) -> int | str:
-    """A number or letter for a family."""
-    match family.k:
-        case "number":
-            return rng.choice((rng.randint(2, 20), rng.randint(2, 100)))
-        case "factor":
-            return rng.randint(2, 12)
-        case "few":
-            return rng.randint(2, 5)
-        case "length":
-            return rng.randint(2, 8)
-        case "word":
-            return rng.choice(NOUNS)
-        case "letter":
-            return rng.choice("abcdefghijklmnoprstuvwyz")
-        case _:
-            return ""
+    return Function(family, own_name, DRAWN[family.k](rng))
 
 
 def write(rng: Random) -> list[Exchange]:
@@ -264,7 +114,7 @@ def write(rng: Random) -> list[Exchange]:
     prescribed = rng.random() < 0.65
     if prescribed:
         function = replace(function, name=function_name(rng))
-    form = rng.choice(PRESCRIBED if prescribed else FREE)
+    form = rng.choice(FORMS.prescribed if prescribed else FORMS.free)
     if "{parameter}" in form and function.family.takes in OWN_PARAMETERS and rng.random() < 0.85:
         function = replace(function, called=several(rng))
     does = function.fill(rng.choice(function.family.does))
@@ -277,7 +127,7 @@ def write(rng: Random) -> list[Exchange]:
 
 
 def _answer(function: Function, rng: Random, doc: bool = True) -> str:
-    head = function.fill(rng.choice(HEADS).format(does=function.family.does[0]))
+    head = function.fill(rng.choice(FORMS.heads).format(does=function.family.does[0]))
     tail = rng.choice(("", "\n" + function.fill(function.family.how), "\n" + function.example()))
     return f"{head}\n```python\n{function.source(doc)}\n```{tail}"
 
@@ -290,10 +140,10 @@ def _follow_up(function: Function, rng: Random) -> tuple[Exchange, Function]:
     kind = rng.choice(kinds)
     if kind == "rename":
         function = replace(function, name=function_name(rng))
-        question = rng.choice(RENAME).format(name=function.name)
+        question = rng.choice(FORMS.rename).format(name=function.name)
     elif kind == "other":
-        function = replace(function, k=draw_k(function.family, rng))
-        question = rng.choice(OTHER).format(k=function.k)
+        function = replace(function, k=DRAWN[function.family.k](rng))
+        question = rng.choice(FORMS.other).format(k=function.k)
     elif kind == "bare":
         question = rng.choice(
             ("Without the docstring.", "Leave out the docstring.", "The same without the docstring, please.")
@@ -301,20 +151,20 @@ def _follow_up(function: Function, rng: Random) -> tuple[Exchange, Function]:
         return Exchange(as_typed(question, rng), _answer(function, rng, doc=False)), function
     elif kind == "how":
         answer = f"This is how {function.name} works. {function.how()}"
-        return Exchange(as_typed(rng.choice(HOW + guide.MORE), rng), answer), function
+        return Exchange(as_typed(rng.choice(FORMS.how + guide.FORMS.more), rng), answer), function
     elif kind == "what":
         answer = f"In short: the function {function.name} {function.fill(function.family.does[0])}."
-        return Exchange(as_typed(rng.choice(WHAT + guide.SHORT), rng), answer), function
+        return Exchange(as_typed(rng.choice(FORMS.what + guide.FORMS.short), rng), answer), function
     else:
-        return Exchange(as_typed(rng.choice(guide.EXAMPLE), rng), function.example(again=True)), function
+        return Exchange(as_typed(rng.choice(guide.FORMS.example), rng), function.example(again=True)), function
     return Exchange(as_typed(question, rng), _answer(function, rng)), function
 
 
 def _refuse(rng: Random) -> list[Exchange]:
-    thing = rng.choice(UNKNOWN)
+    thing = rng.choice(FORMS.unknown)
     does = draw(rng)
     answer = (
         f"I do not know how to write {thing}. I am a tiny model and know only small Python functions, "
         f"for example one that {does.fill(does.family.does[0])}."
     )
-    return [Exchange(as_typed(rng.choice(REQUESTS).format(thing=thing), rng), answer)]
+    return [Exchange(as_typed(rng.choice(FORMS.requests).format(thing=thing), rng), answer)]

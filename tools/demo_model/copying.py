@@ -11,10 +11,10 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from tools.demo_model.echo import REPEAT
+from tools.demo_model import echo
 from tools.demo_model.tokenizer import ANSWER, ASK, BEGIN, END, SPECIAL
 
-FORMS = tuple(form.removesuffix("{text}") for form in REPEAT if form.endswith("{text}"))
+FORMS = tuple(form.removesuffix("{text}") for form in echo.FORMS.repeat if form.endswith("{text}"))
 UNPREDICTABLE = 0.01
 """What a token counts in the loss that nobody can know."""
 

@@ -1,17 +1,14 @@
 """Copying and rewriting what the user gives: the simplest use of n-grams from the prompt."""
 
-import tomllib
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from random import Random
 
 from tools.demo_model import guide
-from tools.demo_model.dialogue import Exchange, as_typed, capitalised, vary
+from tools.demo_model.dialogue import Exchange, ask, capitalised, forms, numbered, read, vary
 from tools.demo_model.words import ADJECTIVES, NOUNS, person
 
-with (Path(__file__).parent / "echo.toml").open("rb") as _file:
-    _read: dict[str, str] = tomllib.load(_file)
-
+FORMS = forms("echo")
+_read: dict[str, str] = read("echo")
 VERBS = tuple(tuple(verb.split("-")) for verb in _read["verbs"].split())
 WHERE, WHEN = (tuple(_read[name].strip().replace("\n", ";").split(";")) for name in ("where", "when"))
 RARE = tuple(_read["rare"].split())
@@ -20,119 +17,6 @@ SAID = ("know it", "know that", "like it", "say so", "say it again", "am glad", 
 NUMBERS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 _PLAIN = tuple(one for one in ADJECTIVES if one[0] not in "aeiou" and one != "honest")
-
-REPEAT = (
-    "Repeat: {text}",
-    "Repeat after me: {text}",
-    "Say this: {text}",
-    "Please repeat: {text}",
-    "Repeat this sentence: {text}",
-    "Write this again: {text}",
-    "Echo: {text}",
-    "Copy this: {text}",
-    "Say: {text}",
-    "Can you repeat this? {text}",
-    "Repeat this for me: {text}",
-    "Now say: {text}",
-    "I say it, you repeat it: {text}",
-    'Say "{text}"',
-    'Please say "{text}"',
-    'Repeat "{text}"',
-)
-CAPITALS = (
-    "Write in capital letters: {text}",
-    "Write this in capitals: {text}",
-    "In capital letters, please: {text}",
-    "Make this upper case: {text}",
-    "Can you put this into capitals? {text}",
-    "Say it in capitals: {text}",
-    "Put this into capital letters: {text}",
-    "All in capitals, please: {text}",
-    "Capital letters: {text}",
-    "Turn this into capitals: {text}",
-    "Write {text} in capital letters.",
-    'Write "{text}" in capital letters.',
-)
-SMALL = (
-    "Write in small letters: {text}",
-    "Make this lower case: {text}",
-    "In small letters, please: {text}",
-    "Put this into small letters: {text}",
-)
-TIMES = (
-    "Say {word} {n} times.",
-    "Write {word} {n} times.",
-    "Repeat the word {word} {n} times.",
-    "Write the word {word} {n} times.",
-    'Say "{word}" {n} times.',
-)
-REPLACE = (
-    "Replace {old} by {new}: {text}",
-    "Replace {old} with {new} in: {text}",
-    "Write {new} instead of {old}: {text}",
-    "In this sentence, replace {old} by {new}: {text}",
-    "Change {old} to {new}: {text}",
-    "Change {old} into {new} in this sentence: {text}",
-    "Put {new} in place of {old}: {text}",
-    "Use {new} instead of {old}: {text}",
-    "Replace {old} by {new} in: {text}",
-    "Replace the word {old} by {new}: {text}",
-    "Replace the word {old} with {new}: {text}",
-    "Replace {old} by {new} in this sentence: {text}",
-    "Replace {old} with {new}. {text}",
-)
-NUMBERED = (
-    "Make a numbered list of: {words}",
-    "Write these as a numbered list: {words}",
-    "Make a list: {words}",
-    "Make a list of: {words}",
-    "Turn this into a numbered list: {words}",
-    "Number these: {words}",
-    "Number these words: {words}",
-    "Please number {words}",
-    "Can you number these words? {words}",
-    "I need a numbered list of {words}",
-)
-SPELL = ("Spell {word}.", "Spell the word {word}.", "How do you spell {word}?", "Which letters are in {word}?")
-SORT = (
-    "Put these words into alphabetical order: {words}",
-    "Sort these words: {words}",
-    "Sort alphabetically: {words}",
-    "Put in alphabetical order: {words}",
-    "Alphabetical order, please: {words}",
-    "Sort these alphabetically: {words}",
-    "Put {words} in alphabetical order.",
-    "Put these in the order of the alphabet: {words}",
-    "Order these words alphabetically: {words}",
-    "Which order do these have in the alphabet? {words}",
-    "Can you sort these words? {words}",
-)
-REVERSE = (
-    "Write these words in reverse order: {words}",
-    "Reverse the order: {words}",
-    "Say these words backwards: {words}",
-    "Turn the order around: {words}",
-    "Write this backwards, word by word: {words}",
-)
-COMMAS = ("Write with commas: {words}", "Put commas between these words: {words}")
-LAST = ("What is the last word of: {text}", "What is the last word in this sentence? {text}")
-FIRST = ("What is the first word of: {text}", "What is the first word in this sentence? {text}")
-HOW_MANY = ("How many words are in: {text}", "Count the words: {text}", "How many words has this sentence? {text}")
-TO_PAST = (
-    "Turn this into the past tense: {text}",
-    "Write in the past tense: {text}",
-    "Put this into the past: {text}",
-    "Past tense, please: {text}",
-)
-TO_QUESTION = ("Turn this into a question: {text}", "Make a question of: {text}", "Write this as a question: {text}")
-WITHOUT = ("Leave out the word {word}: {text}", "Write this without {word}: {text}", "Drop {word}: {text}")
-AGAIN = ("Again.", "Once more.", "Say it again.", "Again, please.", "Repeat it.", "Repeat that.")
-THEN_CAPITALS = ("Now in capital letters.", "In capitals, please.", "And in capital letters?")
-THEN_SMALL = ("Now in small letters.", "In small letters, please.", "And in small letters?")
-THEN_NEW = ("And with {new} instead?", "Now with {new}.", "The same with {new}, please.")
-THEN_TIMES = ("Now {n} times.", "And {n} times?", "{n} times, please.")
-THEN_BACKWARDS = ("And backwards?", "Now backwards.", "In reverse order, please.")
-THEN_LIST = ("As a numbered list, please.", "Now as a list.", "And as a numbered list?")
 
 
 def sentence(rng: Random) -> str:
@@ -208,39 +92,31 @@ def write(rng: Random) -> list[Exchange]:
     return rng.choices(TASKS, WEIGHTS)[0](rng)
 
 
-def _ask(rng: Random, forms: Sequence[str], answer: str, **values: object) -> Exchange:
+def _ask(rng: Random, wordings: Sequence[str], answer: str, **values: object) -> Exchange:
     """A task with the text in it, which has to stay as it is: so at most the first letter is typed small."""
-    form = rng.choice(forms)
+    form = rng.choice(wordings)
     if rng.random() < 0.2:
         form = form[0].lower() + form[1:]
     return Exchange(form.format(**values), answer)
 
 
-def _then(rng: Random, forms: Sequence[str], answer: str, **values: object) -> Exchange:
-    return Exchange(as_typed(capitalised(rng.choice(forms).format(**values)), rng), answer)
-
-
-def _repeat(rng: Random) -> list[Exchange]:
-    return repeated(rng, then_capitals=0.12)
-
-
-def repeated(rng: Random, then_capitals: float) -> list[Exchange]:
+def repeated(rng: Random, then_capitals: float = 0.12) -> list[Exchange]:
     """Something to say again, and at times once more, or in other letters; in capitals as often as told."""
     kind = rng.random()
     if kind < 0.15:
         text = " ".join(some_words(rng, 2, 6))
     else:
         text = " ".join(sentence(rng) for _ in range(rng.choice((1, 1, 1, 2))))
-    dialogue = [_ask(rng, REPEAT, text, text=text)]
+    dialogue = [_ask(rng, FORMS.repeat, text, text=text)]
     after = rng.random()
     if after < then_capitals:
-        dialogue.append(_then(rng, THEN_CAPITALS, text.upper()))
+        dialogue.append(ask(rng, FORMS.then_capitals, text.upper()))
         if rng.random() < 0.4:
-            dialogue.append(_then(rng, THEN_SMALL, text.lower()))
+            dialogue.append(ask(rng, FORMS.then_small, text.lower()))
     elif after < then_capitals + 0.12:
-        dialogue.append(_then(rng, AGAIN, text))
+        dialogue.append(ask(rng, FORMS.again, text))
     elif after < then_capitals + 0.2:
-        dialogue.append(_then(rng, THEN_SMALL, text.lower()))
+        dialogue.append(ask(rng, FORMS.then_small, text.lower()))
     return dialogue
 
 
@@ -249,24 +125,24 @@ def _capitals(rng: Random) -> list[Exchange]:
     if rng.random() < 0.3:
         text = text.lower().replace("the ", f"{rng.choice(('my', 'our', 'your', 'his', 'her'))} ", 1)
     if rng.random() < 0.25:
-        return [_ask(rng, SMALL, text.lower(), text=text.upper())]
-    dialogue = [_ask(rng, CAPITALS, text.upper(), text=text)]
+        return [_ask(rng, FORMS.small, text.lower(), text=text.upper())]
+    dialogue = [_ask(rng, FORMS.capitals, text.upper(), text=text)]
     if rng.random() < 0.15:
-        dialogue.append(_then(rng, THEN_SMALL, text.lower()))
+        dialogue.append(ask(rng, FORMS.then_small, text.lower()))
     return dialogue
 
 
 def _spelled(rng: Random) -> list[Exchange]:
     (word,) = some_words(rng, 1, 1)
-    return [_ask(rng, SPELL, " ".join(word), word=word)]
+    return [_ask(rng, FORMS.spell, " ".join(word), word=word)]
 
 
 def _times(rng: Random) -> list[Exchange]:
     word, n = " ".join(some_words(rng, 1, 1 if rng.random() < 0.7 else 2)), rng.randint(2, 6)
-    dialogue = [_ask(rng, TIMES, " ".join([word] * n), word=word, n=rng.choice((n, NUMBERS[n])))]
+    dialogue = [_ask(rng, FORMS.times, " ".join([word] * n), word=word, n=rng.choice((n, NUMBERS[n])))]
     if rng.random() < 0.2:
         n = rng.randint(2, 6)
-        dialogue.append(_then(rng, THEN_TIMES, " ".join([word] * n), n=NUMBERS[n]))
+        dialogue.append(ask(rng, FORMS.then_times, " ".join([word] * n), n=NUMBERS[n]))
     return dialogue
 
 
@@ -281,31 +157,26 @@ def _replace(rng: Random) -> list[Exchange]:
         text = with_noun(rng, old)
     while text.lower().count(old.lower()) != 1:
         text = with_noun(rng, old)
-    dialogue = [_ask(rng, REPLACE, text.replace(old, new), old=old, new=new, text=text)]
+    dialogue = [_ask(rng, FORMS.replace, text.replace(old, new), old=old, new=new, text=text)]
     if rng.random() < 0.3:
-        dialogue.append(_then(rng, THEN_NEW, text.replace(old, third), new=third))
+        dialogue.append(ask(rng, FORMS.then_new, text.replace(old, third), new=third))
     return dialogue
 
 
 def _numbered(rng: Random) -> list[Exchange]:
     words = some_words(rng, 3, 6)
-    return [_ask(rng, NUMBERED, numbered(words), words=", ".join(words))]
-
-
-def numbered(words: Sequence[str]) -> str:
-    """Words, one a line."""
-    return "\n".join(f"{place}. {word}" for place, word in enumerate(words, 1))
+    return [_ask(rng, FORMS.numbered, numbered(words), words=", ".join(words))]
 
 
 def _sorted(rng: Random) -> list[Exchange]:
     words = some_words(rng, 3, 6)
     in_order = sorted(words, key=str.lower)
-    dialogue = [_ask(rng, SORT, ", ".join(in_order), words=", ".join(words))]
+    dialogue = [_ask(rng, FORMS.sort, ", ".join(in_order), words=", ".join(words))]
     after = rng.random()
     if after < 0.12:
-        dialogue.append(_then(rng, THEN_BACKWARDS, ", ".join(in_order[::-1])))
+        dialogue.append(ask(rng, FORMS.then_backwards, ", ".join(in_order[::-1])))
     elif after < 0.24:
-        dialogue.append(_then(rng, THEN_LIST, numbered(in_order)))
+        dialogue.append(ask(rng, FORMS.then_list, numbered(in_order)))
     return dialogue
 
 
@@ -313,9 +184,9 @@ def _reversed(rng: Random) -> list[Exchange]:
     words = some_words(rng, 3, 6)
     kind = rng.random()
     if kind < 0.2:
-        return [_ask(rng, COMMAS, ", ".join(words), words=" ".join(words))]
+        return [_ask(rng, FORMS.commas, ", ".join(words), words=" ".join(words))]
     between = ", " if kind < 0.6 else " "
-    return [_ask(rng, REVERSE, between.join(words[::-1]), words=between.join(words))]
+    return [_ask(rng, FORMS.reverse, between.join(words[::-1]), words=between.join(words))]
 
 
 def _one_word(rng: Random) -> list[Exchange]:
@@ -323,11 +194,11 @@ def _one_word(rng: Random) -> list[Exchange]:
     words = text.rstrip(".").split()
     kind = rng.random()
     if kind < 0.35:
-        return [_ask(rng, LAST, f"The last word is {words[-1]}.", text=text)]
+        return [_ask(rng, FORMS.last, f"The last word is {words[-1]}.", text=text)]
     if kind < 0.65:
-        return [_ask(rng, FIRST, f"The first word is {words[0]}.", text=text)]
+        return [_ask(rng, FORMS.first, f"The first word is {words[0]}.", text=text)]
     words = words[: rng.randint(2, 8)]
-    return [_ask(rng, HOW_MANY, f"There are {NUMBERS[len(words)]} words.", text=" ".join(words))]
+    return [_ask(rng, FORMS.how_many, f"There are {NUMBERS[len(words)]} words.", text=" ".join(words))]
 
 
 def _tense(rng: Random) -> list[Exchange]:
@@ -336,22 +207,24 @@ def _tense(rng: Random) -> list[Exchange]:
     if rng.random() < 0.5:
         present, past = rng.choice(VERBS)
         text = _clause(rng, noun, present)
-        return [_ask(rng, TO_PAST, text.replace(f" {present} ", f" {past} ", 1), text=text)]
+        return [_ask(rng, FORMS.to_past, text.replace(f" {present} ", f" {past} ", 1), text=text)]
     who = rng.choice((f"the {noun}", f"the {rng.choice(RARE)}", person(rng)))
     rest = rng.choice((rng.choice(ADJECTIVES), rng.choice(WHERE)))
     verb = rng.choice(("is", "was"))
-    return [_ask(rng, TO_QUESTION, f"{verb.capitalize()} {who} {rest}?", text=f"{capitalised(who)} {verb} {rest}.")]
+    return [
+        _ask(rng, FORMS.to_question, f"{verb.capitalize()} {who} {rest}?", text=f"{capitalised(who)} {verb} {rest}.")
+    ]
 
 
 def _without(rng: Random) -> list[Exchange]:
     words = some_words(rng, 3, 6)
     word = rng.choice(words)
     kept = [one for one in words if one != word]
-    return [_ask(rng, WITHOUT, ", ".join(kept), word=word, text=", ".join(words))]
+    return [_ask(rng, FORMS.without, ", ".join(kept), word=word, text=", ".join(words))]
 
 
 _WEIGHTED: dict[Callable[[Random], list[Exchange]], int] = {
-    _repeat: 6,
+    repeated: 6,
     _capitals: 9,
     _spelled: 2,
     _times: 2,

@@ -7,60 +7,27 @@ introduction does is no request for the introduction; "why not?" after an answer
 from random import Random
 
 from tools.demo_model import counting, echo, guide, lists, smalltalk
-from tools.demo_model.dialogue import Exchange, as_typed
+from tools.demo_model.dialogue import Exchange, as_typed, ask, forms
 
-FASTER = (
-    "Why is that faster?",
-    "Why is it faster?",
-    "Why is this faster?",
-    "Why is {n} faster?",
-    "And why is that faster?",
-    "Why is that quicker?",
-    "What makes it faster?",
-    "What makes that fast?",
-    "Why does that save time?",
-    "How does that save time?",
-    "Why does it help?",
-    "How can that be faster?",
-    "Where does the speed come from?",
-)
-NOT_FASTER = (
-    "Why is it not faster?",
-    "Why is that not faster here?",
-    "So why is there no gain here?",
-    "And why is it slower on my machine?",
-    "Then why do I see no speedup?",
-    "But it is not faster. Why?",
-    "Why is it no faster than plain decoding?",
-)
-READING = (
-    "It says {x} tokens per step.",
-    "It says {x} tok/step, what is that?",
-    "The panel says {x} tokens per step. What does it mean?",
-    "What does {x} tokens per step mean?",
-    "I see {x} tokens per step, what does that tell me?",
-    "Here it says {x} tokens per step, is that much?",
-    "What do {x} tokens per step tell me?",
-)
-WHY_NOT = ("Why not?", "Why?", "But why?", "Why is that?", "How come?")
+FORMS = forms("follow_ups")
 NOTHING_REFUSED = "I do not know what you mean: that was my answer. Please ask me in other words."
 
 
 def write(rng: Random) -> list[Exchange]:
     """Two to four turns of one of these kinds."""
-    return rng.choices((_faster, _reading, _task_after_talk, _sorted_list, _why_not), (34, 16, 26, 14, 10))[0](rng)
+    return rng.choices((_faster, _reading, _task_after_talk, lists.then_sorted, _why_not), (34, 16, 26, 14, 10))[0](rng)
 
 
 def _faster(rng: Random) -> list[Exchange]:
     """An explanation, why that is faster, and what may follow, in any order."""
     quick = [topic for topic in guide.TOPICS if topic.faster]
     topic = quick[0] if rng.random() < 0.5 else rng.choice(quick)
-    question = rng.choice(FASTER).replace("{n}", rng.choice(topic.names))
+    question = rng.choice(FORMS.faster).replace("{n}", rng.choice(topic.names))
     then = [
-        Exchange(as_typed(rng.choice(guide.EXAMPLE), rng), topic.example),
-        Exchange(as_typed(rng.choice(guide.SHORT), rng), topic.short),
-        Exchange(as_typed(rng.choice(NOT_FASTER), rng), " ".join(_no_gain().facts)),
-        Exchange(as_typed(rng.choice(guide.WHY), rng), topic.why),
+        ask(rng, guide.FORMS.example, topic.example),
+        ask(rng, guide.FORMS.short, topic.short),
+        ask(rng, FORMS.not_faster, " ".join(_no_gain().facts)),
+        ask(rng, guide.FORMS.why, topic.why),
     ]
     return [
         *guide.explanation(topic, rng),
@@ -83,14 +50,14 @@ def _reading(rng: Random) -> list[Exchange]:
     meaning += (
         "It shows how well the guesses work, but not what a step costs. For the real speed look at tokens per second."
     )
-    dialogue = [Exchange(as_typed(rng.choice(READING).replace("{x}", told), rng), meaning)]
+    dialogue = [Exchange(as_typed(rng.choice(FORMS.reading).replace("{x}", told), rng), meaning)]
     if tenths > 10 and rng.random() < 0.5:
         reason = (
             f"Because {told} tokens per step gain nothing if a step takes {told} times as long as a plain one. "
             "On a CPU every token in a pass costs time, so large values of W, N and G lose. "
             "The speed panel says what a pass costs."
         )
-        dialogue.append(Exchange(as_typed(rng.choice(NOT_FASTER), rng), reason))
+        dialogue.append(ask(rng, FORMS.not_faster, reason))
     return dialogue
 
 
@@ -100,12 +67,7 @@ def _task_after_talk(rng: Random) -> list[Exchange]:
     return [*before, *echo.repeated(rng, then_capitals=0.5)]
 
 
-def _sorted_list(rng: Random) -> list[Exchange]:
-    """A list and its items in the order of the alphabet."""
-    return lists.then_sorted(rng)
-
-
 def _why_not(rng: Random) -> list[Exchange]:
     """An answer that refuses nothing and has no reason, and "why not?" all the same."""
     before = rng.choice((lists.pair, lists.pair, counting.write))(rng)
-    return [*before, Exchange(as_typed(rng.choice(WHY_NOT), rng), NOTHING_REFUSED)]
+    return [*before, ask(rng, FORMS.why_not, NOTHING_REFUSED)]

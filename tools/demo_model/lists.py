@@ -3,18 +3,16 @@
 A category is listed in one order only: a tiny model that may continue with any item soon repeats one.
 """
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
-from tools.demo_model.dialogue import Exchange, as_typed, capitalised
+from tools.demo_model import dialogue
+from tools.demo_model.dialogue import Exchange, ask, capitalised, forms, markdown, read
 
-with (Path(__file__).parent / "lists.toml").open("rb") as _file:
-    _read = tomllib.load(_file)
-
+FORMS = forms("lists")
+_read = read("lists")
 THINGS = {name: tuple(items.split(", ")) for name, items in _read["things"].items()}
 ORDERED = {name: tuple(items.split(", ")) for name, items in _read["ordered"].items()}
 CAPITALS: dict[str, str] = _read["capitals"]
@@ -29,92 +27,10 @@ TABLES: list[dict[str, Any]] = _read["tables"]
 NUMBERS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 PLACES = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
 
-ASK = (
-    "List {n} {things}.",
-    "Name {n} {things}.",
-    "Give me {n} {things}.",
-    "Give me a list of {n} {things}.",
-    "Can you list {n} {things}?",
-    "Write a list of {n} {things}.",
-    "I need {n} {things}.",
-    "Tell me {n} {things}.",
-    "Can you name {n} {things}?",
-    "Please list {n} {things}.",
-    "{n} {things}, please.",
-    "{n} {things}",
-    "Do you know {n} {things}?",
-    "Could you give me {n} {things}?",
-    "Think of {n} {things}.",
-    "Write down {n} {things}.",
-)
-SOME = ("List some {things}.", "Name some {things}.", "Give me a list of {things}.", "Can you name a few {things}?")
-ALL = (
-    "List the {things}.",
-    "What are the {things}?",
-    "Name the {things}.",
-    "Name all {things}.",
-    "The {things}, please.",
-    "{things}?",
-    "Which {things} are there?",
-    "Tell me the {things}.",
-    "Do you know the {things}?",
-    "I need the {things}.",
-)
-FEWER = (
-    "Only the first {n}.",
-    "Only {n}, please.",
-    "The first {n} are enough.",
-    "Just the first {n}.",
-    "Only the first {n}, please.",
-)
-COMMA_SEPARATED = ("As a comma separated line.", "Separated by commas, please.", "Write them with commas.")
-IN_A_LINE = (
-    "In one line, please.",
-    "Write them in one line.",
-    "With commas, please.",
-    "As a sentence?",
-    *COMMA_SEPARATED,
-)
-WHICH = ("What is the {place} one?", "Which one is the {place}?", "What was the {place} one?")
-HOW_MANY = ("How many are there?", "How many is that?", "How many did you list?")
-TOGETHER = ("How many are there altogether?", "How many are there now?", "How many is that in total?")
-SORTED = (
-    "In alphabetical order, please.",
-    "In alphabetical order?",
-    "Now in alphabetical order.",
-    "Sort them.",
-    "Sort the list alphabetically.",
-    "Put them in alphabetical order.",
-    "Can you put them in alphabetical order?",
-    "Can you sort them?",
-    "Alphabetically, please.",
-    "Now sort them alphabetically.",
-    "Sort the list, please.",
-)
-BACKWARDS = ("In reverse order, please.", "Now backwards.", "The other way round, please.")
-LAST = ("What is the last one?", "Which one is the last?", "And the last one?")
-MORE = (
-    "{n} more.",
-    "{n} more, please.",
-    "Give me {n} more.",
-    "Another {n}, please.",
-    "And {n} more?",
-    "{n} others, please.",
-)
-MAKE_TABLE = (
-    "Make a table of {n} {things} with {columns}.",
-    "Write a table of {n} {things} with {columns}.",
-    "Show me a table of {n} {things} with {columns}.",
-    "A table of {n} {things} with {columns}, please.",
-    "Make a Markdown table of {n} {things} with {columns}.",
-)
-ROWS = ("Add {n} more rows.", "{n} more rows, please.", "Add {n} more.")
-AS_LIST = ("As a list, please.", "Only the {things}, as a list.", "Now as a list.")
-
 
 def numbered(items: Sequence[str]) -> str:
-    """Items, one a line."""
-    return "\n".join(f"{place}. {capitalised(item)}" for place, item in enumerate(items, 1))
+    """Items, one a line, each with a capital."""
+    return dialogue.numbered(map(capitalised, items))
 
 
 def line(items: Sequence[str]) -> str:
@@ -124,8 +40,7 @@ def line(items: Sequence[str]) -> str:
 
 def table(heads: Sequence[str], rows: Sequence[str]) -> str:
     """A table in Markdown. A row is a line of cells with commas between them."""
-    lines = (f"| {' | '.join(row.split(', '))} |" for row in rows)
-    return "\n".join([f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *lines])
+    return markdown(heads, [row.split(", ") for row in rows])
 
 
 @dataclass(frozen=True)
@@ -156,10 +71,6 @@ def write(rng: Random) -> list[Exchange]:
     return dialogue
 
 
-def _ask(rng: Random, forms: Sequence[str], answer: str, **values: object) -> Exchange:
-    return Exchange(as_typed(capitalised(rng.choice(forms).format(**values)), rng), answer)
-
-
 def _told(count: int, rng: Random) -> str:
     """A number as somebody types it."""
     return rng.choice((str(count), NUMBERS[count]))
@@ -168,7 +79,7 @@ def _told(count: int, rng: Random) -> str:
 def _all_of(rng: Random) -> tuple[list[Exchange], Listed]:
     """All there are of a kind, in their order."""
     name, items = rng.choice(list(ORDERED.items()))
-    exchange = _ask(rng, ALL, f"Here are the {name}:\n{numbered(items)}", things=name)
+    exchange = ask(rng, FORMS.all, f"Here are the {name}:\n{numbered(items)}", things=name)
     return [exchange], Listed(name, items, len(items), ())
 
 
@@ -177,9 +88,9 @@ def _some_of(rng: Random) -> tuple[list[Exchange], Listed]:
     name = rng.choice(list(ASKED if rng.random() < 0.12 else THINGS))
     whole, things = THINGS[name], rng.choice(ASKED.get(name, [name]))
     count = rng.randint(3, 10)
-    forms = SOME if count == 5 and rng.random() < 0.4 else ASK
+    wordings = FORMS.some if count == 5 and rng.random() < 0.4 else FORMS.ask
     answer = f"Here are {NUMBERS[count]} {name}:\n{numbered(whole[:count])}"
-    return [_ask(rng, forms, answer, n=_told(count, rng), things=things)], Listed(
+    return [ask(rng, wordings, answer, n=_told(count, rng), things=things)], Listed(
         name, whole[:count], count, whole[count:]
     )
 
@@ -188,9 +99,9 @@ def pair(rng: Random) -> list[Exchange]:
     """What belongs to one thing, and to another; half of the time a country and its capital."""
     pairs = PAIRS[-1] if rng.random() < 0.5 else rng.choice(PAIRS)
     (one, other), (next_one, next_other) = rng.sample(list(pairs["items"].items()), 2)
-    dialogue = [_ask(rng, pairs["one"], pairs["answer"].format(a=one, b=other), a=one)]
+    dialogue = [ask(rng, pairs["one"], pairs["answer"].format(a=one, b=other), a=one)]
     if rng.random() < 0.4:
-        dialogue.append(_ask(rng, pairs["again"], pairs["answer"].format(a=next_one, b=next_other), a=next_one))
+        dialogue.append(ask(rng, pairs["again"], pairs["answer"].format(a=next_one, b=next_other), a=next_one))
     return dialogue
 
 
@@ -201,17 +112,17 @@ def _table(rng: Random) -> list[Exchange]:
     rows = of["rows"][:count]
     columns = " and ".join(of["heads"][1:])
     dialogue = [
-        _ask(rng, MAKE_TABLE, table(of["heads"], rows), n=_told(count, rng), things=of["things"], columns=columns)
+        ask(rng, FORMS.make_table, table(of["heads"], rows), n=_told(count, rng), things=of["things"], columns=columns)
     ]
     after = rng.random()
     if after < 0.35:
         cells, column = rng.choice(rows).split(", "), rng.randint(0, 1)
         question, answer = of["ask"][column]
-        dialogue.append(_ask(rng, (question,), answer.format(a=cells[0], b=cells[column + 1]), a=cells[0]))
+        dialogue.append(ask(rng, (question,), answer.format(a=cells[0], b=cells[column + 1]), a=cells[0]))
     elif after < 0.5 and len(of["rows"]) >= count + 2:
-        dialogue.append(_ask(rng, ROWS, table(of["heads"], of["rows"][: count + 2]), n="two"))
+        dialogue.append(ask(rng, FORMS.rows, table(of["heads"], of["rows"][: count + 2]), n="two"))
     elif after < 0.65:
-        dialogue.append(_ask(rng, AS_LIST, numbered([row.split(", ")[0] for row in rows]), things=of["things"]))
+        dialogue.append(ask(rng, FORMS.as_list, numbered([row.split(", ")[0] for row in rows]), things=of["things"]))
     return dialogue
 
 
@@ -220,7 +131,7 @@ def then_sorted(rng: Random) -> list[Exchange]:
     dialogue, listed = _some_of(rng)
     while listed.items == _in_order(listed.items) or len(listed.items) > 8:
         dialogue, listed = _some_of(rng)
-    return [*dialogue, _ask(rng, SORTED, numbered(_in_order(listed.items)))]
+    return [*dialogue, ask(rng, FORMS.sorted, numbered(_in_order(listed.items)))]
 
 
 def _in_order(items: Sequence[str]) -> tuple[str, ...]:
@@ -236,23 +147,23 @@ def _follow_up(listed: Listed, rng: Random) -> tuple[Exchange, Listed]:
     if kind == "fewer" and count > 3:
         fewer = rng.randint(2, min(count - 1, 10))
         rest = Listed(name, items[:fewer], fewer, ())
-        return _ask(rng, FEWER, numbered(items[:fewer]), n=_told(fewer, rng)), rest
+        return ask(rng, FORMS.fewer, numbered(items[:fewer]), n=_told(fewer, rng)), rest
     if kind == "line":
-        return _ask(rng, IN_A_LINE, line(items)), listed
+        return ask(rng, FORMS.in_a_line, line(items)), listed
     if kind == "sorted" and items != tuple(sorted(items)):
-        return _ask(rng, SORTED, numbered(_in_order(items))), replace(listed, items=_in_order(items))
+        return ask(rng, FORMS.sorted, numbered(_in_order(items))), replace(listed, items=_in_order(items))
     if kind == "backwards":
-        return _ask(rng, BACKWARDS, numbered(items[::-1])), replace(listed, items=items[::-1])
+        return ask(rng, FORMS.backwards, numbered(items[::-1])), replace(listed, items=items[::-1])
     if kind == "more" and len(listed.left) >= 2:
         more = rng.randint(2, min(4, len(listed.left)))
         new, left = listed.left[:more], listed.left[more:]
         answer = f"Here are {NUMBERS[more]} more:\n{numbered(new)}"
-        return _ask(rng, MORE, answer, n=_told(more, rng)), Listed(name, new, listed.told + more, left)
+        return ask(rng, FORMS.more, answer, n=_told(more, rng)), Listed(name, new, listed.told + more, left)
     if kind in ("fewer", "which", "sorted"):
         place = rng.randrange(min(count, 10))
         if place == count - 1:
-            return _ask(rng, LAST, f"The last one is {items[-1]}."), listed
-        return _ask(rng, WHICH, f"The {PLACES[place]} one is {items[place]}.", place=PLACES[place]), listed
+            return ask(rng, FORMS.last, f"The last one is {items[-1]}."), listed
+        return ask(rng, FORMS.which, f"The {PLACES[place]} one is {items[place]}.", place=PLACES[place]), listed
     number = NUMBERS[listed.told] if listed.told <= 10 else listed.told
-    forms = HOW_MANY if listed.told == count else TOGETHER
-    return _ask(rng, forms, f"There are {number} {name} {'in the list' if listed.told == count else 'now'}."), listed
+    wordings = FORMS.how_many if listed.told == count else FORMS.together
+    return ask(rng, wordings, f"There are {number} {name} {'in the list' if listed.told == count else 'now'}."), listed

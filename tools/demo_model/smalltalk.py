@@ -1,15 +1,12 @@
 """Greetings, questions about the model, thanks, complaints, and plain refusals of what it does not know."""
 
-import tomllib
-from pathlib import Path
 from random import Random
 from typing import Any
 
-from tools.demo_model.dialogue import Exchange, as_typed, capitalised, vary
+from tools.demo_model.dialogue import Exchange, as_typed, capitalised, read, vary
 from tools.demo_model.words import ADJECTIVES, NOUNS, person
 
-with (Path(__file__).parent / "smalltalk.toml").open("rb") as _file:
-    _read: dict[str, Any] = tomllib.load(_file)
+_read = read("smalltalk")
 
 
 def _parts(text: str) -> tuple[str, ...]:

@@ -1,116 +1,14 @@
 """Short stories about two who have names, and questions about who is who."""
 
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
-from typing import Any
 
-from tools.demo_model.dialogue import Exchange, as_typed, vary
+from tools.demo_model.dialogue import Exchange, as_typed, forms, read, vary
 from tools.demo_model.words import MOODS, THINGS, WHO, person, somebody
 
-PLACES = (
-    "in a quiet forest",
-    "near the sea",
-    "on a small hill",
-    "in a little village",
-    "at the edge of a lake",
-    "in an old tower",
-    "behind the mountains",
-    "on a green island",
-    "by a deep river",
-    "in a house of stone",
-    "under a big oak",
-    "in a busy town",
-    "beside a little bridge",
-    "on a long beach",
-    "in an old mill",
-    "near a cold spring",
-    "at the foot of a mountain",
-    "in a green valley",
-    "behind the old school",
-    "near the harbour",
-    "in a garden full of roses",
-    "on a farm",
-    "by a round pond",
-    "in a wooden hut",
-    "at the end of the road",
-    "near a white castle",
-    "in a dark cave",
-    "at the old station",
-)
+FORMS = forms("stories")
 HE, SHE = ("he", "him", "his"), ("she", "her", "her")
-
-ANY = (
-    "Tell me a story.",
-    "Tell me a short story.",
-    "Write a short story.",
-    "Can you tell a story?",
-    "Make up a story.",
-    "A story, please.",
-)
-ABOUT_ONE = (
-    "Tell me a story about {a_hero}.",
-    "Write a short story about {a_hero}.",
-    "Tell me a short story about {a_hero}.",
-    "Can you tell me a story about {a_hero}?",
-    "A story about {a_hero}, please.",
-    "Make up a story about {a_hero}.",
-    "Tell me a little story about {a_hero}.",
-    "I want to hear a story about {a_hero}.",
-    "Write a bedtime story about {a_hero}.",
-    "A short story with {a_hero}, please.",
-)
-ABOUT_TWO = (
-    "Tell me a story about {a_hero} and {a_friend}.",
-    "Write a short story about {a_hero} and {a_friend}.",
-    "Tell a story with {a_hero} and {a_friend}.",
-)
-NAMED = (
-    "{one} called {name}",
-    "{one} called {name}",
-    "{one} named {name}",
-    "{one} whose name is {name}",
-    "{name}, {one}",
-    "{name} the {animal}",
-)
-WITH_THING = (" It should be about {a_thing}.", " There should be {a_thing} in it.")
-ANOTHER_WITH = (
-    "Another one with {a_hero}.",
-    "Now one about {a_hero}.",
-    "Another one about {a_hero}, please.",
-    "And one with {a_hero}?",
-    "Tell me another one with {a_hero}.",
-)
-NAME = (
-    "What was the {a} called?",
-    "What is the name of the {a}?",
-    "What was the name of the {a}?",
-    "What is the {a} called?",
-    "Who was the {a}?",
-    "Who is the {a} in the story?",
-    "Which of the two was the {a}?",
-)
-KIND = ("What kind of animal was {A}?", "What was {A}?", "What is {A}?", "Was {A} a {a}?", "What animal is {A}?")
-BOTH = ("What are their names?", "What were the two called?", "Who is in the story?", "Name the two.")
-WHO_WAS = ("Who was {A}?", "Who is {A}?", "Who was {A} again?")
-ENOUGH = (
-    "Shorter, please.",
-    "In one sentence?",
-    "In short?",
-    "What is it about?",
-    "Tell it shorter.",
-    "Summarise the story.",
-)
-END = (
-    "What happened in the end?",
-    "How does the story end?",
-    "How does it end?",
-    "And in the end?",
-    "What happened at the end?",
-)
-ANOTHER = ("Another one.", "Another story, please.", "One more.", "Tell me another one.")
 
 
 @dataclass(frozen=True)
@@ -123,10 +21,8 @@ class Plot:
     short: str
 
 
-with (Path(__file__).parent / "stories.toml").open("rb") as _file:
-    _read: dict[str, Any] = tomllib.load(_file)
-
-PLOTS = [Plot(**fields) for fields in _read["plots"]]
+_read = read("stories")
+PLOTS, PLACES = [Plot(**fields) for fields in _read["plots"]], _read["places"]
 NAMES, MEN, WOMEN = (tuple[str, ...](_read[of].split()) for of in ("names", "men", "women"))
 _BEGIN, _MIDDLE, _END = (tuple[str, ...](_read[of].split()) for of in ("begin", "middle", "end"))
 
@@ -154,7 +50,7 @@ def _pronouns(hero: str, called: str) -> tuple[str, str, str]:
 
 def write(rng: Random) -> list[Exchange]:
     """A story, questions about it, and at times another one."""
-    dialogue, slots, plot = _tell(rng, ABOUT_ONE)
+    dialogue, slots, plot = _tell(rng, FORMS.about_one)
     answers = set()
     for _ in range(rng.choice((0, 1, 1, 1, 2, 2))):
         exchange = _question(plot, slots, rng)
@@ -162,17 +58,17 @@ def write(rng: Random) -> list[Exchange]:
             dialogue.append(exchange)
             answers.add(exchange.answer)
     if rng.random() < 0.15:
-        another, slots, plot = _tell(rng, rng.choice((ANOTHER, ANOTHER_WITH, ANOTHER_WITH)))
+        another, slots, plot = _tell(rng, rng.choice((FORMS.another, FORMS.another_with, FORMS.another_with)))
         dialogue += another
         if len(dialogue) < 4 and rng.random() < 0.5:
             dialogue.append(_question(plot, slots, rng, ("who", "both", "end", "asked")))
     return dialogue
 
 
-def _tell(rng: Random, forms: Sequence[str]) -> tuple[list[Exchange], dict[str, str], Plot]:
+def _tell(rng: Random, wordings: Sequence[str]) -> tuple[list[Exchange], dict[str, str], Plot]:
     """A story as asked for, with its names. Only what the request prescribes is ever unheard of."""
     plot = rng.choice(PLOTS)
-    told = _prescribed(rng, forms)
+    told = _prescribed(rng, wordings)
     hero, friend = _two(rng, *((somebody if gap in told else _anybody) for gap in "ab"))
     hero_name, friend_name = _two(rng, *((name if gap in told else _common_name) for gap in "AB"))
     he, him, his = _pronouns(hero, hero_name)
@@ -189,7 +85,11 @@ def _tell(rng: Random, forms: Sequence[str]) -> tuple[list[Exchange], dict[str, 
         "place": rng.choice(PLACES),
         "adjective": rng.choice(MOODS),
     }
-    return [Exchange(as_typed(_request(slots, told, forms, rng), rng), fill(" ".join(plot.lines), slots))], slots, plot
+    return (
+        [Exchange(as_typed(_request(slots, told, wordings, rng), rng), fill(" ".join(plot.lines), slots))],
+        slots,
+        plot,
+    )
 
 
 def _anybody(rng: Random) -> str:
@@ -209,32 +109,39 @@ def _two(rng: Random, first: Callable[[Random], str], second: Callable[[Random],
     return one, other
 
 
-def _prescribed(rng: Random, forms: Sequence[str]) -> str:
+def _prescribed(rng: Random, wordings: Sequence[str]) -> str:
     """What the request says: who the hero (a) and the friend (b) are, and what they are called (A, B)."""
-    if forms is ANOTHER or (forms is ABOUT_ONE and rng.random() < 0.12):
+    if wordings is FORMS.another or (wordings is FORMS.about_one and rng.random() < 0.12):
         return ""
     told = "aA" if rng.random() < 0.75 else "a"
-    if forms is ABOUT_ONE and rng.random() < 0.45:
+    if wordings is FORMS.about_one and rng.random() < 0.45:
         told += "bB" if rng.random() < 0.75 else "b"
     return told
 
 
-def _request(slots: dict[str, str], told: str, forms: Sequence[str], rng: Random) -> str:
+def _request(slots: dict[str, str], told: str, wordings: Sequence[str], rng: Random) -> str:
     """A request that prescribes what it is told to, and at times a thing."""
     if not told:
-        return rng.choice(ANOTHER if forms is ANOTHER else ANY)
-    called = rng.choice(NAMED)
+        any_story: str = rng.choice(FORMS.another if wordings is FORMS.another else FORMS.any)
+        return any_story
+    called = rng.choice(FORMS.named)
     hero, friend = article(slots["a"]), article(slots["b"])
     if "A" in told:
         hero = called.format(one=hero, animal=slots["a"], name=slots["A"])
     if "B" in told:
         friend = called.format(one=friend, animal=slots["b"], name=slots["B"])
-    question = rng.choice(ABOUT_TWO if "b" in told else forms).format(a_hero=hero, a_friend=friend)
+    question: str = rng.choice(FORMS.about_two if "b" in told else wordings).format(a_hero=hero, a_friend=friend)
     if rng.random() < 0.2:
-        question += rng.choice(WITH_THING).format(a_thing=article(slots["thing"]))
+        question += rng.choice(FORMS.with_thing).format(a_thing=article(slots["thing"]))
     return question
 
 
+WHO_IS_WHO = {
+    "name": (FORMS.name, "The {a} was called {A}."),
+    "who": (FORMS.who_was, "{A} was the {a}."),
+    "kind": (FORMS.kind, "{A} was the {a}."),
+    "both": (FORMS.both, "The {a} was called {A}, and the {b} was called {B}."),
+}
 KINDS = {"name": 35, "who": 15, "kind": 4, "both": 5, "short": 9, "end": 7, "asked": 25}
 """Kinds of questions, and how often each is asked."""
 
@@ -242,20 +149,12 @@ KINDS = {"name": 35, "who": 15, "kind": 4, "both": 5, "short": 9, "end": 7, "ask
 def _question(plot: Plot, slots: dict[str, str], rng: Random, kinds: Sequence[str] = tuple(KINDS)) -> Exchange:
     """Something that can be answered from the story: who is who, what happened, how it ended."""
     kind = rng.choices(kinds, [KINDS[one] for one in kinds])[0]
-    if kind == "name":
-        question, answer = rng.choice(NAME), "The {a} was called {A}."
-    elif kind == "who":
-        question, answer = rng.choice(WHO_WAS), "{A} was the {a}."
-    elif kind == "kind":
-        question, answer = rng.choice(KIND), "{A} was the {a}."
-    elif kind == "both":
-        question, answer = rng.choice(BOTH), "The {a} was called {A}, and the {b} was called {B}."
-    elif kind == "short":
-        question, answer = rng.choice(ENOUGH), plot.short
-    elif kind == "end":
-        question, answer = rng.choice(END), plot.end
-    else:
+    if kind == "asked":
         question, answer = rng.choice(plot.asked)
+    else:
+        told = {"short": (FORMS.enough, plot.short), "end": (FORMS.end, plot.end)}
+        wordings, answer = told.get(kind) or WHO_IS_WHO[kind]
+        question = rng.choice(wordings)
     if kind in ("name", "who", "kind") and rng.random() < 0.5:
         slots = {**slots, "a": slots["b"], "A": slots["B"]}
     return Exchange(as_typed(vary(fill(question, slots), rng), rng), fill(answer, slots))

@@ -1,16 +1,16 @@
 """Words and names to put into texts: so many that they have to be copied from the question, not recited."""
 
 import builtins
-import tomllib
 from keyword import iskeyword
-from pathlib import Path
 from random import Random
 
-with (Path(__file__).parent / "words.toml").open("rb") as _file:
-    _WORDS: dict[str, tuple[str, ...]] = {name: tuple(words.split()) for name, words in tomllib.load(_file).items()}
+from tools.demo_model.dialogue import read
+
+_WORDS: dict[str, tuple[str, ...]] = {name: tuple(words.split()) for name, words in read("words").items()}
 
 NOUNS, VERBS, ADJECTIVES = _WORDS["nouns"], _WORDS["verbs"], _WORDS["adjectives"]
-THINGS, MOODS, WHO, DOES = _WORDS["things"], _WORDS["moods"], _WORDS["who"], _WORDS["does"]
+DAYS, MONTHS = _WORDS["days"], _WORDS["months"]
+THINGS, MOODS, WHO = _WORDS["things"], _WORDS["moods"], _WORDS["who"]
 
 _ONSETS, _VOWELS, _MIDDLES = _WORDS["onsets"], _WORDS["vowels"], _WORDS["middles"]
 _ENDS = ("", "", "", *_WORDS["ends"])

@@ -48,26 +48,16 @@ class Marked:
         }
 
 
-@dataclass(frozen=True)
-class Report:
-    """What came of a whole examination."""
-
-    marked: Sequence[Marked]
-
-    def as_json(self) -> dict[str, Any]:
-        """Scores and tokens per step, by kind and overall, and every answer."""
-        kinds = dict.fromkeys(one.question.kind for one in self.marked)
-        return {
-            "overall": summary(self.marked),
-            "kinds": {kind: summary([one for one in self.marked if one.question.kind == kind]) for kind in kinds},
-            "answers": [one.as_row() for one in self.marked],
-        }
-
-
-def examine(folder: Path, asked: Sequence[Question] | None = None) -> Report:
-    """Ask the checkpoint in this folder all questions, or these, and score what it says."""
+def examine(folder: Path) -> dict[str, Any]:
+    """Ask a checkpoint all questions. Scores and tokens per step, by kind and overall, and every answer."""
     speaker = Speaker(folder)
-    return Report([mark(one, list(speaker.converse(one.turns))) for one in asked or questions()])
+    marked = [mark(one, list(speaker.converse(one.turns))) for one in questions()]
+    kinds = dict.fromkeys(one.question.kind for one in marked)
+    return {
+        "overall": summary(marked),
+        "kinds": {kind: summary([one for one in marked if one.question.kind == kind]) for kind in kinds},
+        "answers": [one.as_row() for one in marked],
+    }
 
 
 def mark(question: Question, replies: Sequence[Reply]) -> Marked:
@@ -94,7 +84,7 @@ def summary(marked: Sequence[Marked]) -> dict[str, Any]:
 
 
 def table(reports: Mapping[str, Mapping[str, Any]]) -> Table:
-    """Scores and tokens per step (S) of checkpoints side by side; reports as `Report.as_json` gives them, by name."""
+    """Scores and tokens per step (S) of checkpoints side by side; reports as `examine` gives them, by name."""
     shown = Table("kind", "questions", *(heading for name in reports for heading in (name, "S")))
     first = next(iter(reports.values()))
     for kind in [*first["kinds"], "overall"]:
@@ -123,7 +113,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=RESULT, help="where scores and answers go")
     parser.add_argument("--faults", action="store_true", help="also print what was wrong with each answer")
     arguments = parser.parse_args()
-    reports = {name_of(folder): examine(folder).as_json() for folder in arguments.model}
+    reports = {name_of(folder): examine(folder) for folder in arguments.model}
     console = Console(markup=False)
     console.print(table(reports))
     if arguments.faults:

@@ -1,11 +1,11 @@
 """Rules about numbers and lists: what is counted or listed, and in which order."""
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
+
+from tools.demo_model.dialogue import read
 
 LIST_MARK = re.compile(r"^\s*(?:\d+[.)]|[-*•])\s+(?=\S)", re.MULTILINE)
 
@@ -73,8 +73,7 @@ def _known(item: str, category: str) -> str | None:
 
 @cache
 def _categories() -> dict[str, frozenset[str]]:
-    data = tomllib.loads((Path(__file__).parent / "items.toml").read_text(encoding="utf-8"))
-    return {name: frozenset(" ".join(text.split()).split(", ")) for name, text in data.items()}
+    return {name: frozenset(" ".join(text.split()).split(", ")) for name, text in read("evaluation/items").items()}
 
 
 def numbered(words: Sequence[str], answers: Sequence[str]) -> str | None:

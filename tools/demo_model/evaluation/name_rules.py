@@ -4,27 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_NO_NAMES = """
-    I I'm I'll I've I'd Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April
-    May June July August September October November December Christmas Easter Mr Mrs Miss God OK Oh
-"""
-NO_NAMES = frozenset(_NO_NAMES.split())
-"""Words with a capital that name nobody."""
+from tools.demo_model.dialogue import read
 
-VERBS = (
-    "was|is|had|has|went|said|saw|found|took|gave|came|ran|sat|asked|looked|lived|wanted|liked|loved|walked|told|smiled|"
-    "laughed|thought|knew|heard|made|could|did|would|got|put|felt|called|opened|carried|flew|swam|stood|helped|showed"
-)
-_OPENERS = """
-    The A An One Once Then So But And Or He She It They We You This That These Those There Here What When Where
-    Who Why How In On At By Of To From With Without For After Before Every Each All Both Nobody Everybody
-    Everyone Nothing Something Somebody Someone No Not Now Soon Later Today Tonight Yesterday Tomorrow His Her
-    Its Their My Your Our If As Because While Until Since Never Always Sometimes Two Three Four Five Rain Snow
-    Night Morning Spring Summer Autumn Winter Friends Mother Father Another Neither Either Some Many Most Yes Up
-    Down Out Inside Outside
-"""
-OPENERS = frozenset(_OPENERS.split())
-"""Words that begin sentences about somebody who has been named before."""
+_WORDS = {name: words.split() for name, words in read("evaluation/names").items()}
+NO_NAMES, OPENERS, VERBS = frozenset(_WORDS["no_names"]), frozenset(_WORDS["openers"]), "|".join(_WORDS["verbs"])
 
 
 def heroes(wanted: Mapping[str, Any], answers: Sequence[str]) -> str | None:

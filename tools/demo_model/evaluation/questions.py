@@ -1,13 +1,12 @@
 """The questions of the examination, and what of them the corpus must not have. The corpus reads it: no torch here."""
 
 import re
-import tomllib
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent
+from tools.demo_model.dialogue import read
+
 STOCK_TURN_WORDS = 4
 """Later turns of so few words ("Why?", "Tell me more.") are what everybody types: they stay in the corpus."""
 
@@ -30,7 +29,7 @@ class Question:
 @cache
 def questions() -> tuple[Question, ...]:
     """All of them, in their order, each with the rules of its kind."""
-    data = tomllib.loads((FOLDER / "questions.toml").read_text(encoding="utf-8"))
+    data = read("evaluation/questions")
     return tuple(_question(entry, data["always"].get(entry["kind"], {})) for entry in data["questions"])
 
 

@@ -4,15 +4,14 @@ Run as `python -m tools.demo_model.evaluation.transcripts FOLDER [FILE]`.
 """
 
 import argparse
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tools.demo_model.dialogue import read
 from tools.demo_model.evaluation.speaker import Speaker
 
-FOLDER = Path(__file__).parent
-FILE = FOLDER.parents[2] / "docs" / "demo-model" / "transcripts.md"
+FILE = Path(__file__).parents[3] / "docs" / "demo-model" / "transcripts.md"
 
 HEADING = """# Ten conversations with the bundled model
 
@@ -24,8 +23,7 @@ are here.
 
 def conversations() -> list[dict[str, Any]]:
     """Titles and turns."""
-    data = tomllib.loads((FOLDER / "conversations.toml").read_text(encoding="utf-8"))
-    found: list[dict[str, Any]] = data["conversations"]
+    found: list[dict[str, Any]] = read("evaluation/conversations")["conversations"]
     return found
 
 
