@@ -135,6 +135,11 @@ def tokens_of(steps: Sequence[Step]) -> list[int]:
     return [token for step in steps for token in step.tokens]
 
 
+def accepted(steps: Sequence[Step]) -> int:
+    """How many drafted tokens were accepted."""
+    return sum(origin != "model" for step in steps for origin in step.origins)
+
+
 def run(decoder: Decoder, prompt: Sequence[int], limit: int = 40, eos: Sequence[int] = ()) -> list[Step]:
     """All steps of one run."""
     return list(decoder.run(prompt, Limits(limit, frozenset(eos))))

@@ -16,9 +16,9 @@ from ladechat.decoder.drafters.medusa import MedusaDrafter, MedusaHeads
 from ladechat.decoder.hidden import Hidden, TransferMaps
 from ladechat.decoder.step import LensSnapshot
 from ladechat.decoder.verify_mask import SlotTree
-from tests.drafters.trees import PLENTY, branches, paths
+from tests.drafters.trees import PLENTY, VOCABULARY, branches, paths
+from tests.drafters.trees import ranked as best
 
-VOCABULARY = 40
 GOOD, BAD = [0.6, 0.2, 0.1, 0.05, 0.02, 0.01, 0.01, 0.01], [0.3, 0.1, 0.05, 0.0, 0.0, 0.0, 0.0, 0.0]
 
 
@@ -37,11 +37,7 @@ class Told(HeadsDrafter):
 
 def ranked(*lists: Sequence[int]) -> Tensor:
     """(k, vocabulary) logits with these tokens on top, position by position, the likeliest first."""
-    logits = torch.full((len(lists), VOCABULARY), -10.0)
-    for ahead, tokens in enumerate(lists):
-        for rank, token in enumerate(tokens):
-            logits[ahead, token] = 10.0 - rank
-    return logits
+    return torch.stack([best(*tokens) for tokens in lists])
 
 
 def show(drafter: Drafter, tree: SlotTree, path: Sequence[int] = (), hidden: Hidden | None = None) -> object | None:

@@ -18,18 +18,9 @@ from ladechat.decoder.drafters.recycling import (
     largest,
 )
 from ladechat.decoder.verify_mask import SlotTree
-from tests.drafters.trees import PLENTY, branches, drafts, paths
+from tests.drafters.trees import PLENTY, VOCABULARY, branches, drafts, paths, ranked
 
-VOCABULARY = 40
 RANKS = len(CHANCES)
-
-
-def ranked(*likeliest: int, vocabulary: int = VOCABULARY) -> torch.Tensor:
-    """(vocabulary,) logits with these tokens on top, the likeliest first."""
-    logits = torch.full((vocabulary,), -10.0)
-    for rank, token in enumerate(likeliest):
-        logits[token] = 10.0 - rank
-    return logits
 
 
 def show(drafter: RecyclingDrafter, tree: SlotTree, logits: Sequence[torch.Tensor]) -> None:
@@ -126,11 +117,8 @@ def test_a_small_vocabulary_has_fewer_successors() -> None:
 
 def test_drafts_are_as_many_and_as_long_as_there_is_room_for() -> None:
     drafter = RecyclingDrafter()
-    show(
-        drafter,
-        SlotTree.chain(list(range(VOCABULARY))),
-        [ranked(token + 1) for token in range(VOCABULARY - 1)] * 1 + [ranked(0)],
-    )
+    following = [ranked((token + 1) % VOCABULARY) for token in range(VOCABULARY)]
+    show(drafter, SlotTree.chain(list(range(VOCABULARY))), following)
     drafter.begin([3], 1)
     for nodes, tokens, positions in [(1, 9, 9), (20, 3, 9), (20, 9, 4), (30, 1, 9), (64, 20, 20)]:
         drafter.configure({"nodes": nodes})

@@ -9,6 +9,7 @@ from ladechat.decoder.drafters.medusa import MedusaHeads
 from ladechat.decoder.hidden import TransferMaps, Want
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.loading.self_check import tree_runner
+from ladechat.model.runners.logits import fill
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.train.chunks import Batch
 from ladechat.train.features import pseudo_pass, read
@@ -41,8 +42,7 @@ def random_maps(dice: random.Random) -> TransferMaps:
 
 def passes(runner: TreeRunner, text: list[int], anchor: int, maps: TransferMaps) -> tuple[torch.Tensor, torch.Tensor]:
     """(k, d) the pseudo rows and (k, V) their logits, as the runner has them when the anchor's token is the last."""
-    for _ in runner.prefill(text[: anchor + 1]):
-        pass
+    fill(runner, text[: anchor + 1])
     _, hidden = runner.forward_hidden(SlotTree(text[anchor]), Want(maps, [0]))
     assert hidden.pseudo is not None
     return hidden.pseudo[0], hidden.read(hidden.pseudo[0])
@@ -111,8 +111,7 @@ def test_medusa_learns_from_the_state_that_its_drafter_reads() -> None:
     assert isinstance(maps, MedusaHeads)
     runner = tree_runner(model, 64)
     text, anchor = texts[0], int(batch.anchors[0, 0])
-    for _ in runner.prefill(text[: anchor + 1]):
-        pass
+    fill(runner, text[: anchor + 1])
     _, hidden = runner.forward_hidden(SlotTree(text[anchor]), Want())
     with torch.no_grad():
         assert close(guesses[:, 0], maps(hidden.states[0]))

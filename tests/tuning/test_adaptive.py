@@ -15,7 +15,7 @@ from ladechat.decoder.policy import NOT_TAKEN, PassPlan
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.engine.policy_view import Why, decision_of, why
 from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
-from tests.made_up_costs import Curve, MadeUpCosts, dear, free, moderate
+from tests.made_up_costs import Curve, MadeUpCosts, NotedCosts, dear, free, moderate
 
 LAST, THE, CAT, SAT, DOG, RAN = range(6)
 NEVER = 99
@@ -130,9 +130,6 @@ def test_a_pass_has_no_more_drafts_than_it_may() -> None:
 
 def test_drafts_that_are_hardly_ever_right_take_no_slot_even_where_slots_are_free() -> None:
     assert len(choose(free, chain([THE], 1e-6)).tree) == 1
-
-
-Trees = list[list[tuple[int, int, float]]]
 
 
 @st.composite
@@ -273,16 +270,11 @@ def test_drafts_that_were_left_out_are_judged_too() -> None:
 
 
 def test_every_pass_is_told_to_the_costs() -> None:
-    seen: list[tuple[int, float]] = []
-
-    class Costs(MadeUpCosts):
-        def observe(self, slots: int, seconds: float) -> None:
-            seen.append((slots, seconds))
-
-    policy = AdaptivePolicy(Costs(free))
+    costs = NotedCosts(free)
+    policy = AdaptivePolicy(costs)
     step(policy, [chain([THE, CAT], 0.9)])
     step(policy, [NOTHING])
-    assert seen == [(3, 1.0), (1, 1.0)]
+    assert costs.seen == [(3, 1.0), (1, 1.0)]
 
 
 # --- pauses -----------------------------------------------------------------------------------------------------------

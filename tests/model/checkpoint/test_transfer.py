@@ -9,8 +9,7 @@ from ladechat.model.checkpoint import transfer
 from ladechat.model.checkpoint.hub import download
 from ladechat.model.checkpoint.hub_answers import httpx
 from tests.hub_server import HubServer
-from tests.model.checkpoint.hub_model import FILES, NAME, WEIGHTS, blob, fetched, partial, refusal
-from tests.model.refusals import assert_told
+from tests.model.checkpoint.hub_model import FILES, NAME, WEIGHTS, assert_not_fetched, blob, fetched, partial
 from tests.waiting import patience
 
 
@@ -24,8 +23,7 @@ def test_a_transfer_that_breaks_off_goes_on_where_it_ended(hub: HubServer) -> No
 def test_a_transfer_that_always_breaks_off_is_given_up_and_what_came_is_kept(hub: HubServer) -> None:
     hub.add(NAME, FILES)
     hub.faults.break_after = [50_000, 0, 0, 0]
-    error = refusal()
-    assert_told(error, "hub_unreachable", "cannot be reached")
+    error = assert_not_fetched("hub_unreachable", "cannot be reached")
     assert "goes on where it ended" in error.hint
     assert partial().read_bytes() == WEIGHTS[:50_000]
     hub.faults.break_after = []
@@ -39,7 +37,7 @@ def test_a_transfer_in_which_nothing_comes_any_more_is_given_up(
     monkeypatch.setattr(transfer, "TIMEOUT", httpx.Timeout(0.2))
     hub.add(NAME, FILES)
     hub.faults.hold_after = 0
-    assert_told(refusal(), "hub_unreachable", "cannot be reached")
+    assert_not_fetched("hub_unreachable", "cannot be reached")
 
 
 def test_a_host_that_sends_all_of_a_file_again_is_understood(hub: HubServer) -> None:
@@ -66,7 +64,7 @@ def test_a_transfer_that_was_cut_off_when_all_bytes_had_come_fetches_none_again(
 def test_a_file_that_is_not_what_the_hub_lists_is_refused_and_not_kept(hub: HubServer) -> None:
     hub.add(NAME, FILES)
     hub.faults.garble = bytes([WEIGHTS[0] ^ 1])
-    assert_told(refusal(), "hub_unreachable", "something else than the hub says")
+    assert_not_fetched("hub_unreachable", "something else than the hub says")
     assert not blob().exists() and not partial().exists()
 
 

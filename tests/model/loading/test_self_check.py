@@ -4,7 +4,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoModelForCausalLM
 
 from ladechat.model.loading.self_check import check_trees
 from ladechat.model.runners.cache_probe import SingleTokenOnly
@@ -24,15 +24,6 @@ def test_the_bundled_model_passes_and_leaves_an_empty_cache() -> None:
     runner = runner_for(demo_model())
     check_trees(runner, demo_model())
     assert list(runner.tokens) == []
-
-
-@pytest.mark.parametrize("model_type", ["bloom", "mpt"])
-def test_models_with_alibi_are_refused_by_name(model_type: str) -> None:
-    names = {"hidden_size": 32, "n_layer": 2, "n_head": 4, "d_model": 32, "n_heads": 4, "n_layers": 2, "vocab_size": 50}
-    torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(model_type, **names)).eval()
-    with pytest.raises(SingleTokenOnly, match=model_type):
-        check_trees(TreeRunner(model, 64), model)
 
 
 def test_a_runner_that_ignores_the_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from ladechat.decoder.hidden import TransferMaps, Want
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.loading.self_check import tree_runner
 from ladechat.model.runners.graphs import unrecorded
+from ladechat.model.runners.logits import fill
 from ladechat.model.runners.tree import TreeRunner
 from tests.model.runners.trees import TOLERANCE, random_tree
 from tests.tiny import VOCABULARY, random_model
@@ -37,8 +38,7 @@ def random_maps(dice: random.Random) -> TransferMaps:
 def filled(model: PreTrainedModel, dice: random.Random) -> TreeRunner:
     """A runner with up to 40 cached tokens."""
     runner = tree_runner(model, 128)
-    for _ in runner.prefill([dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 40))]):
-        pass
+    fill(runner, [dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 40))])
     return runner
 
 
@@ -135,8 +135,7 @@ def test_slots_do_not_notice_rows_that_overflow(layer: int, overflow: float, mon
     model = random_model(0)
     runner = tree_runner(model, 128)
     runner.use_graphs(unrecorded)
-    for _ in runner.prefill([5, 6, 7]):
-        pass
+    fill(runner, [5, 6, 7])
     assert runner.graphs is not None and runner.loop is not None
     runner.graphs.record_all()
     maps = TransferMaps((0, 1), torch.full((2, WIDTH, WIDTH), overflow if layer < 0 else 1.0))
