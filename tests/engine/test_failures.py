@@ -1,8 +1,6 @@
 """What an engine does when something goes wrong: it says so, in order, and lives on or ends as it should."""
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,7 @@ import pytest
 from ladechat.protocol import Failed, Generate, Header, Message, Ready, Stop, TurnStarted
 from tests.engine.inside import Inside
 from tests.engine.wire import Wire
-from tests.waiting import patience, wait_for
+from tests.waiting import wait_for
 
 QUESTION = "What is the n-gram pool?"
 
@@ -42,38 +40,6 @@ def test_the_announced_limit_is_what_the_context_leaves_and_its_end_is_named(eng
 def test_a_stop_between_turns_does_nothing(engine: Inside) -> None:
     engine.send(Stop())
     assert engine.ask(QUESTION, max_new_tokens=3)[1].reason == "max_new_tokens"
-
-
-def test_the_end_of_the_input_ends_an_engine_whose_events_nobody_reads() -> None:
-    """A parent that hangs must not leave an engine, and with it a GPU's memory, behind."""
-    code = (
-        "import os, threading\n"
-        "from ladechat.engine.stream import EventStream, Inbox\n"
-        "from ladechat.protocol import Loading\n"
-        "stream = EventStream.take_over_stdout()\n"
-        "def emit():\n"
-        "    while True: stream.emit(Loading(stage=1, stages=1, doing='x' * 4096))\n"
-        "os.set_blocking(stream._descriptor, False)\n"
-        "try:\n"
-        "    while True: os.write(stream._descriptor, b'x')\n"
-        "except BlockingIOError:\n"
-        "    os.set_blocking(stream._descriptor, True)\n"
-        "threading.Thread(target=emit, daemon=True).start()\n"
-        "while not stream._lock.locked(): pass\n"
-        "Inbox(0, stream); os.write(2, b'full')\n"
-        "threading.Event().wait()\n"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    try:
-        assert process.stdin is not None and process.stderr is not None
-        assert process.stderr.read(4) == b"full"
-        process.stdin.close()
-        assert process.wait(timeout=patience()) == 0
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.mark.full

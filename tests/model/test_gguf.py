@@ -287,7 +287,7 @@ def test_a_type_whose_tensors_have_no_known_names_is_refused(file: Path, monkeyp
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("bfloat16", 2)])
-def test_what_it_needs_once_it_is_unpacked_is_known_before(
+def test_what_it_needs_once_it_is_unpacked_is_known_before_and_how_much_is_unpacked_is_told(
     tmp_path: Path, dtype: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(tmp_path, kind=Kind.Q8_0)
@@ -300,12 +300,8 @@ def test_what_it_needs_once_it_is_unpacked_is_known_before(
         f"weights {in_words(weights)}",
     )
     monkeypatch.setattr(memory, "free_memory", lambda device: 4 * weights)
-    assert loaded(path, dtype).dtype == dtype
-
-
-def test_how_much_is_unpacked_is_told(file: Path) -> None:
     told: list[float] = []
-    load(file, "it", "cpu", "auto", lambda stage: None, told.append)
+    assert load(path, "it", "cpu", dtype, lambda _: None, told.append).dtype == dtype
     assert told == sorted(told) and told[0] == 0 and told[-1] == 1
 
 

@@ -14,15 +14,11 @@ from ladechat.model.runners.tree import TreeRunner
 from ladechat.train.chunks import Batch
 from ladechat.train.features import pseudo_pass, read
 from ladechat.train.students import MedusaStudent, TransferStudent
-from tests.model.runners.trees import TOLERANCE
+from tests.model.runners.trees import close, random_maps
 from tests.tiny import VOCABULARY, random_model
 from tests.train.tiny import base_of, recipe
 
-DEPTH, WIDTH = 3, 32
-
-
-def close(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return bool((one - other).abs().max() <= TOLERANCE * max(1.0, float(other.abs().max())))
+WIDTH = 32
 
 
 def random_batch(dice: random.Random, ahead: int) -> tuple[Batch, list[list[int]]]:
@@ -32,12 +28,6 @@ def random_batch(dice: random.Random, ahead: int) -> tuple[Batch, list[list[int]
     tokens = torch.tensor([text + [0] * (longest - len(text)) for text in texts])
     anchors = torch.tensor([sorted(dice.sample(range(len(text) - ahead - 1), 4)) for text in texts])
     return Batch(tokens, anchors), texts
-
-
-def random_maps(dice: random.Random) -> TransferMaps:
-    layers = sorted(dice.randrange(DEPTH) for _ in range(dice.randint(1, 4)))
-    torch.manual_seed(dice.randrange(1 << 30))
-    return TransferMaps(tuple(layers), torch.randn(len(layers), WIDTH, WIDTH) * 0.2)
 
 
 def passes(runner: TreeRunner, text: list[int], anchor: int, maps: TransferMaps) -> tuple[torch.Tensor, torch.Tensor]:

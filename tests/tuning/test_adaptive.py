@@ -31,11 +31,6 @@ def chain(tokens: Sequence[int], chance: float, whole: bool = False, kind: str |
     return Proposal([node(i - 1 if i else ROOT, token, chance, kind) for i, token in enumerate(tokens)], whole)
 
 
-def up_to(most: int) -> Curve:
-    """So many slots are free, and no more."""
-    return lambda slots: 1.0 if slots <= most else 100.0
-
-
 def choose(curve: Curve, *proposals: Proposal) -> PassPlan:
     return AdaptivePolicy(MadeUpCosts(curve)).choose(LAST, proposals)
 
@@ -80,40 +75,6 @@ def step(
 
 
 # --- how many, and which ----------------------------------------------------------------------------------------------
-
-
-def test_where_slots_are_free_everything_likely_goes_in() -> None:
-    tree = choose(free, chain([THE, CAT, SAT], 0.5), chain([DOG, RAN], 0.2)).tree
-    assert paths(tree) == {(THE,), (THE, CAT), (THE, CAT, SAT), (DOG,), (DOG, RAN)}
-
-
-def test_where_every_slot_costs_a_plain_pass_nothing_goes_in() -> None:
-    choice = choose(dear, chain([THE, CAT, SAT], 0.9), chain([DOG, RAN], 0.8))
-    assert len(choice.tree) == 1
-    assert [list(slots) for slots in choice.slots] == [[NOT_TAKEN] * 3, [NOT_TAKEN] * 2]
-
-
-def test_drafts_enter_by_falling_chance_whoever_brought_them() -> None:
-    """On the path a chance falls: 0.9, 0.45; so `dog`, 0.6, comes between."""
-    cat = Proposal([node(ROOT, THE, 0.9), node(0, CAT, 0.5)])
-    for slots, expected in [(2, {(THE,)}), (3, {(THE,), (DOG,)}), (4, {(THE,), (DOG,), (THE, CAT)})]:
-        tree = choose(up_to(slots), cat, chain([DOG], 0.6)).tree
-        assert paths(tree) == expected
-
-
-def test_equal_paths_of_two_drafters_share_a_slot() -> None:
-    first, second = chain([THE, CAT, SAT], 0.5), chain([THE, CAT, DOG], 0.4)
-    tree, slots, _ = choose(free, first, second)
-    assert len(tree) == 5
-    assert slots[0][:2] == slots[1][:2] and slots[0][2] != slots[1][2]
-
-
-def test_what_two_drafters_propose_is_counted_once() -> None:
-    """A slot of chance 0.3 pays here, at 1.25 times a plain pass, and one of 0.2 does not, however many propose it."""
-    curve = {1: 1.0, 2: 1.25}
-    price: Curve = lambda slots: curve.get(slots, 100.0)  # noqa: E731
-    assert len(choose(price, chain([THE], 0.3)).tree) == 2
-    assert len(choose(price, chain([THE], 0.2), chain([THE], 0.2)).tree) == 1
 
 
 def test_a_slot_has_the_source_of_the_drafter_that_was_surest() -> None:

@@ -29,6 +29,10 @@ def fetched(seen: Seen | None = None) -> Path:
     return download(NAME, lambda done, total: seen.append((done, total)) if seen is not None else None)
 
 
+def fetched_weights() -> bytes:
+    return (fetched() / "model.safetensors").read_bytes()
+
+
 def assert_not_fetched(
     code: LoadErrorCode, says: str, name: str = NAME, progress: ByteProgress = lambda done, total: None
 ) -> LoadError:

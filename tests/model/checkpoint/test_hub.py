@@ -21,6 +21,7 @@ from tests.model.checkpoint.hub_model import (
     Seen,
     assert_not_fetched,
     fetched,
+    fetched_weights,
     partial,
 )
 
@@ -109,7 +110,7 @@ def test_a_model_is_there_also_where_its_version_cannot_be_noted(hub: HubServer)
     refs = fetched().parents[1] / "refs"
     shutil.rmtree(refs)
     refs.write_text("a file where the folder should be")
-    assert (fetched() / "model.safetensors").read_bytes() == WEIGHTS
+    assert fetched_weights() == WEIGHTS
 
 
 # --- the token -------------------------------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ def test_the_token_of_a_login_opens_a_private_model(hub: HubServer) -> None:
     hub.add(NAME, FILES, token="secret")
     assert_not_fetched("model_not_found", f"no model {NAME}")
     Path(constants.HF_TOKEN_PATH).write_text("secret")
-    assert (fetched() / "model.safetensors").read_bytes() == WEIGHTS
+    assert fetched_weights() == WEIGHTS
 
 
 def test_a_gated_model_is_told_of_with_where_to_ask_before_any_weight_is_fetched(hub: HubServer) -> None:
@@ -269,7 +270,7 @@ def test_what_has_come_already_needs_no_room_any_more(hub: HubServer, monkeypatc
     monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(10**6, 10**6 - 150_000, 150_000))
     hub.add(NAME, FILES)
     partial().write_bytes(WEIGHTS[:50_000])
-    assert (fetched() / "model.safetensors").read_bytes() == WEIGHTS
+    assert fetched_weights() == WEIGHTS
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")

@@ -9,14 +9,22 @@ from ladechat.model.checkpoint import transfer
 from ladechat.model.checkpoint.hub import download
 from ladechat.model.checkpoint.hub_answers import httpx
 from tests.hub_server import HubServer
-from tests.model.checkpoint.hub_model import FILES, NAME, WEIGHTS, assert_not_fetched, blob, fetched, partial
+from tests.model.checkpoint.hub_model import (
+    FILES,
+    NAME,
+    WEIGHTS,
+    assert_not_fetched,
+    blob,
+    fetched_weights,
+    partial,
+)
 from tests.waiting import patience
 
 
 def test_a_transfer_that_breaks_off_goes_on_where_it_ended(hub: HubServer) -> None:
     hub.add(NAME, FILES)
     hub.faults.break_after = [50_000, 60_000]
-    assert (fetched() / "model.safetensors").read_bytes() == WEIGHTS
+    assert fetched_weights() == WEIGHTS
     assert hub.ranges() == [None, "bytes=50000-", "bytes=110000-"]
 
 
@@ -27,7 +35,7 @@ def test_a_transfer_that_always_breaks_off_is_given_up_and_what_came_is_kept(hub
     assert "goes on where it ended" in error.hint
     assert partial().read_bytes() == WEIGHTS[:50_000]
     hub.faults.break_after = []
-    assert (fetched() / "model.safetensors").read_bytes() == WEIGHTS
+    assert fetched_weights() == WEIGHTS
     assert hub.ranges()[-1] == "bytes=50000-"
 
 
@@ -43,21 +51,21 @@ def test_a_transfer_in_which_nothing_comes_any_more_is_given_up(
 def test_a_host_that_sends_all_of_a_file_again_is_understood(hub: HubServer) -> None:
     hub.add(NAME, FILES)
     hub.faults.break_after, hub.faults.ignore_range = [50_000], True
-    assert (fetched() / "model.safetensors").read_bytes() == WEIGHTS
+    assert fetched_weights() == WEIGHTS
 
 
 @pytest.mark.parametrize("kept", [b"x" * 50_000, b"x" * len(WEIGHTS), b"x" * (len(WEIGHTS) + 1)], ids=len)
 def test_a_damaged_part_of_an_earlier_transfer_is_found_and_replaced(hub: HubServer, kept: bytes) -> None:
     hub.add(NAME, FILES)
     partial().write_bytes(kept)
-    assert (fetched() / "model.safetensors").read_bytes() == WEIGHTS
+    assert fetched_weights() == WEIGHTS
     assert not partial().exists()
 
 
 def test_a_transfer_that_was_cut_off_when_all_bytes_had_come_fetches_none_again(hub: HubServer) -> None:
     hub.add(NAME, FILES)
     partial().write_bytes(WEIGHTS)
-    assert (fetched() / "model.safetensors").read_bytes() == WEIGHTS
+    assert fetched_weights() == WEIGHTS
     assert hub.ranges() == [] and not partial().exists()
 
 
