@@ -144,10 +144,3 @@ def test_a_file_in_a_folder_that_is_not_there_is_told_at_the_start(tmp_path: Pat
 def test_a_tokenizer_without_a_fingerprint_has_no_pool_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(PoolFileError, match="cannot be told from others"):
         read(tmp_path / "pool", NGramPool(), "unknown", vocabulary=9)
-
-
-def test_a_device_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", Path(os.devnull)):
-        with pytest.raises(PoolFileError, match="a named pipe or a device"):
-            read(path, NGramPool(), "here", vocabulary=9)

@@ -1,16 +1,15 @@
 """What is no checkpoint is refused in one sentence, with a way out, before torch is even imported."""
 
 import errno
-import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
 from ladechat.model.checkpoint import hub
-from ladechat.model.checkpoint.fetch import fetch, local_files
+from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import (
     DEMO,
     LoadError,
@@ -110,19 +109,3 @@ def test_finding_a_checkpoint_needs_no_torch() -> None:
 )
 def test_bytes_are_told_as_disks_are_sold(count: int, words: str) -> None:
     assert in_words(count) == words
-
-
-@pytest.mark.parametrize("name", ["closed/model", "closed/model.gguf"])
-def test_a_model_in_a_folder_that_may_not_be_searched_is_not_said_to_be_missing(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual = os.stat
-
-    def stat(path: Any, *arguments: Any, **options: Any) -> os.stat_result:
-        if "closed" in str(path):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        return usual(path, *arguments, **options)
-
-    monkeypatch.setattr(os, "stat", stat)
-    with pytest.raises(LoadError, match="cannot be looked for: Permission denied"):
-        local_files(str(tmp_path / name))

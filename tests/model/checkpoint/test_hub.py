@@ -105,8 +105,7 @@ def test_a_version_that_is_pushed_during_a_download_does_not_take_its_place_offl
     assert fetched() == folder
 
 
-def test_a_model_is_there_also_where_its_version_cannot_be_noted(hub: HubServer) -> None:
-    hub.add(NAME, FILES)
+def test_a_model_is_there_also_where_its_version_cannot_be_noted(served: HubServer) -> None:
     refs = fetched().parents[1] / "refs"
     shutil.rmtree(refs)
     refs.write_text("a file where the folder should be")
@@ -227,10 +226,9 @@ def test_a_cached_model_is_there_while_the_hub_is_switched_off(
 
 
 @pytest.mark.parametrize("status", [500, 401, 404])
-def test_a_cached_model_is_there_whatever_the_hub_answers(hub: HubServer, status: int) -> None:
-    hub.add(NAME, FILES)
+def test_a_cached_model_is_there_whatever_the_hub_answers(served: HubServer, status: int) -> None:
     folder = fetched()
-    hub.faults.status = status
+    served.faults.status = status
     assert fetched() == folder
 
 
@@ -257,31 +255,27 @@ Usage = namedtuple("Usage", ["total", "used", "free"])
 
 
 def test_a_model_that_does_not_fit_the_disk_is_refused_before_its_weights_are_fetched(
-    hub: HubServer, monkeypatch: pytest.MonkeyPatch
+    served: HubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(10**6, 10**6 - 149_999, 149_999))
-    hub.add(NAME, FILES)
     error = assert_not_fetched("disk_full", "200.0 kB more are needed, 150.0 kB are free")
     assert constants.HF_HUB_CACHE in str(error) and "HF_HOME" in error.hint
-    assert hub.fetched(".safetensors") == []
+    assert served.fetched(".safetensors") == []
 
 
-def test_what_has_come_already_needs_no_room_any_more(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_come_already_needs_no_room_any_more(served: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda place: Usage(10**6, 10**6 - 150_000, 150_000))
-    hub.add(NAME, FILES)
     partial().write_bytes(WEIGHTS[:50_000])
     assert fetched_weights() == WEIGHTS
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
-def test_a_disk_that_fills_up_on_the_way_is_told_of(hub: HubServer) -> None:
-    hub.add(NAME, FILES)
+def test_a_disk_that_fills_up_on_the_way_is_told_of(served: HubServer) -> None:
     partial().symlink_to("/dev/full")
     assert_not_fetched("disk_full", "not enough room")
 
 
-def test_a_cache_that_cannot_be_written_is_told_of(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub.add(NAME, FILES)
+def test_a_cache_that_cannot_be_written_is_told_of(served: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     Path(constants.HF_HUB_CACHE).write_text("a file where the folder should be")
     error = assert_not_fetched("load_failed", f"cannot be kept in {constants.HF_HUB_CACHE}")
     assert "HF_HOME" in error.hint
