@@ -105,7 +105,9 @@ def _model() -> LlamaForCausalLM:
     """Random weights in float16, large enough that the text does not settle into a loop at once."""
     torch.manual_seed(0)
     config = LlamaConfig(**{**CONFIG, "vocab_size": len(sentencepiece())})
-    half: LlamaForCausalLM = enlarged(LlamaForCausalLM(config)).to(torch.float16)
+    model = LlamaForCausalLM(config)
+    enlarged(model)
+    half: LlamaForCausalLM = model.to(torch.float16)  # type: ignore[arg-type]  # its decorator hides that it is bound
     return half
 
 

@@ -60,7 +60,8 @@ def enlarged(model: PreTrainedModel) -> PreTrainedModel:
     for parameter in model.parameters():
         if parameter.dim() > 1:
             parameter.mul_(4.0)
-    return model.eval()
+    model.eval()
+    return model
 
 
 @lru_cache(maxsize=32)
