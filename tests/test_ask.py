@@ -167,16 +167,15 @@ class Screen(io.StringIO):
         return True
 
 
-@pytest.fixture(params=[True, False], ids=["terminal", "pipe"])
-def streams(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, io.StringIO, io.StringIO]:
-    """Whether they are a terminal, one without colours, and what is written on standard output and error."""
+def streams(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> tuple[io.StringIO, io.StringIO]:
+    """What is written from now on on standard output and error: a terminal without colours, or pipes."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "30")
-    out, error = (Screen(), Screen()) if request.param else (io.StringIO(), io.StringIO())
+    out, error = (Screen(), Screen()) if terminal else (io.StringIO(), io.StringIO())
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", error)
-    return request.param, out, error
+    return out, error
 
 
 @pytest.mark.parametrize("colour", [True, False])
@@ -193,10 +192,11 @@ def test_a_terminal_gets_colours_and_with_no_color_only_cues(colour: bool, monke
     assert "\x1b[4m" in out.getvalue() or "\x1b[4;" in out.getvalue()
 
 
+@pytest.mark.parametrize("terminal", [True, False])
 def test_what_would_steer_a_terminal_is_made_visible_there_and_goes_into_a_pipe_as_it_is(
-    streams: tuple[bool, io.StringIO, io.StringIO],
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    terminal, out, error = streams
+    out, error = streams(terminal, monkeypatch)
     steps = [step(["a\x1b[2J"]), step(["\x9b31m", "\u202e\tb\n"], index=1)]
     print_answer((Loading(stage=1, stages=1, doing="reading \x1b]0;title\x07"), *steps, finished(steps)))
     if terminal:
@@ -207,10 +207,9 @@ def test_what_would_steer_a_terminal_is_made_visible_there_and_goes_into_a_pipe_
         assert out.getvalue() == "a\x1b[2J\x9b31m\u202e\tb\n"
 
 
-def test_no_line_ends_in_a_blank_but_where_the_model_broke_it(
-    streams: tuple[bool, io.StringIO, io.StringIO],
-) -> None:
-    terminal, out, error = streams
+@pytest.mark.parametrize("terminal", [True, False])
+def test_no_line_ends_in_a_blank_but_where_the_model_broke_it(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, error = streams(terminal, monkeypatch)
     pieces = [[" several", " words"], [" "], ["  \n", "more", " "], [" "]]
     steps = [step(each, index=index) for index, each in enumerate(pieces)]
     print_answer((*steps, finished(steps)))
