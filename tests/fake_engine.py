@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from ladechat import catalog, protocol
+from ladechat import protocol
 from ladechat.protocol import Command, Event, Settings
+from tests.fake_model import DECISION, POLICY_CHOICE, header, memory, ready, resolved
 from tests.widgets import sample_steps
 
 ANSWER = (
@@ -22,43 +23,6 @@ ANSWER = (
 def tokens(text: str) -> list[str]:
     """The text in pieces like those of a tokenizer: parts of words with the space before them, marks, line breaks."""
     return re.findall(r" ?\w{1,6}|\s|[^\w\s]", text)
-
-
-def memory(cache_bytes: int) -> protocol.Memory:
-    """As of an engine on a CPU, with a cache of this size."""
-    return protocol.Memory(
-        resident_bytes=610_000_000 + cache_bytes,
-        peak_bytes=None,
-        device_bytes=None,
-        reserved_bytes=None,
-        cache_bytes=cache_bytes,
-    )
-
-
-POLICY_CHOICE = protocol.PolicyChoice(
-    turn=0,
-    slots=9.0,
-    tokens=2.1,
-    window=False,
-    costs=[
-        protocol.PassCost(slots=slots, ms=ms) for slots, ms in [(1, 9.5), (4, 10.4), (8, 12.9), (16, 19.0), (64, 57.0)]
-    ],
-    expected=[
-        protocol.ExpectedTokens(slots=slots, tokens=tokens)
-        for slots, tokens in [(1, 1.0), (2, 1.4), (4, 1.75), (8, 2.05), (16, 2.25), (32, 2.35)]
-    ],
-)
-"""As of a machine on which a pass of nine slots costs 1.4 plain ones."""
-DECISION = protocol.Decision(why="pays", tokens=2.4, cost=2.1)
-"""Of each pass of `auto`."""
-
-
-def resolved(settings: Settings) -> Settings:
-    """The settings with a value for each parameter of their decoder."""
-    if settings.decoder not in catalog.DECODERS:
-        return settings
-    parameters = catalog.resolved(settings.decoder, settings.parameters)
-    return msgspec.structs.replace(settings, parameters=parameters)
 
 
 class FakeEngine:
@@ -131,20 +95,7 @@ class FakeEngine:
     # --- what the app calls -------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        self._say(
-            protocol.Header(
-                format=protocol.FORMAT,
-                version=protocol.VERSION,
-                program="fake",
-                model="demo",
-                tokenizer=None,
-                device="cpu",
-                dtype="float32",
-                settings=resolved(self.settings),
-                seed=None,
-                started="2030-01-01T00:00:00+00:00",
-            )
-        )
+        self._say(header(self.settings))
         self._say(protocol.Loading(stage=1, stages=2, doing="reading the weights"))
         if not self._hold_loading:
             self.finish_loading()
@@ -188,27 +139,8 @@ class FakeEngine:
     def finish_loading(self) -> None:
         """Become ready, and begin with what was asked in the meantime."""
         self._loaded = True
-        self._say(
-            protocol.Ready(
-                model="demo",
-                model_type="llama",
-                tokenizer="demo",
-                parameters=3_000_000,
-                layers=4,
-                vocabulary=4096,
-                context_length=1024,
-                device="cpu",
-                dtype="float32",
-                chat_template="checkpoint",
-                eos_ids=self.eos_ids,
-                load_seconds=0.5,
-                settings=resolved(self.settings),
-                decoders=list(catalog.DECODERS.values()),
-                single_token=self.single_token,
-                memory=memory(2_097_152),
-                notices=self.notices,
-            )
-        )
+        about = {"eos_ids": self.eos_ids, "single_token": self.single_token, "notices": self.notices}
+        self._say(msgspec.structs.replace(ready(self.settings), **about))
         self._work()
 
     def release(self, steps: int | None = None) -> None:

@@ -11,6 +11,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from tests.engine.tokenizers import sentencepiece
+from tests.tiny import enlarged
 
 # The format of Llama 2, written anew: every question in [INST], the system's words inside the first of them.
 CHAT_TEMPLATE = (
@@ -104,12 +105,9 @@ def _model() -> LlamaForCausalLM:
     """Random weights in float16, large enough that the text does not settle into a loop at once."""
     torch.manual_seed(0)
     config = LlamaConfig(**{**CONFIG, "vocab_size": len(sentencepiece())})
-    model = LlamaForCausalLM(config).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() > 1:
-                parameter.mul_(4.0)
-    half: LlamaForCausalLM = model.to(torch.float16)
+    model = LlamaForCausalLM(config)
+    enlarged(model)
+    half: LlamaForCausalLM = model.to(torch.float16)  # type: ignore[arg-type]  # its decorator hides that it is bound
     return half
 
 

@@ -62,6 +62,17 @@ class MadeUpCosts(PassCosts):
         """A clock says nothing here."""
 
 
+class NotedCosts(MadeUpCosts):
+    """Costs that keep what they are told of passes: their slots and seconds."""
+
+    def __init__(self, curve: Curve) -> None:
+        super().__init__(curve)
+        self.seen: list[tuple[int, float]] = []
+
+    def observe(self, slots: int, seconds: float) -> None:
+        self.seen.append((slots, seconds))
+
+
 def shared(
     curve: Curve, window: bool = False, pool: NGramPool | None = None, trained: Mapping[str, TrainedParts] | None = None
 ) -> Shared:

@@ -11,9 +11,6 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from ladechat.engine.turn import Service
-from ladechat.model.load import load
-from ladechat.protocol import Settings
 from tests.tiny import SHAPE
 
 CHATML = (
@@ -95,12 +92,6 @@ def script_ids(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
     marks = [str(token) for token in tokenizer.added_tokens_decoder.values()]
     vocabulary: dict[str, int] = tokenizer.get_vocab()
     return [vocabulary[piece if piece in marks else letters(piece)] for piece in pieces(text, marks)]
-
-
-def service_of(folder: Path, decoder: str = "lookahead") -> Service:
-    """The engine's service of a checkpoint, on a CPU."""
-    loaded = load(folder, folder.name, "cpu", "float32", lambda _: None, lambda _: None)
-    return Service.of(loaded, Settings(decoder=decoder))
 
 
 def byte_tokenizer(text: str, special: Sequence[str] = SPECIAL, marks: Sequence[str] = ()) -> Tokenizer:

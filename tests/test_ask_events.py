@@ -10,26 +10,19 @@ from ladechat import protocol
 from ladechat.engine_options import EngineOptions
 from ladechat.protocol import (
     Closed,
-    DraftTree,
     Event,
     Failed,
     Message,
     Settings,
     Step,
     SystemFolded,
-    Timing,
     TurnFinished,
     TurnStarted,
-    decode_event,
 )
 from ladechat.shell import ask
+from tests.test_ask import events_in
+from tests.widgets.sample_steps import step as emitted
 from tests.widgets.test_formatting import LLAMA
-
-
-def events_in(output: str) -> list[Event]:
-    events = [decode_event(line.encode()) for line in output.split("\n") if line]
-    assert None not in events
-    return [event for event in events if event is not None]
 
 
 class Scripted:
@@ -68,17 +61,7 @@ OUT_OF_MEMORY = Failed(code="out_of_memory", message="The memory is used up.", h
 
 
 def step(index: int, *pieces: str) -> Step:
-    count = len(pieces)
-    return Step(
-        turn=1,
-        index=index,
-        token_ids=list(range(count)),
-        pieces=list(pieces),
-        logprobs=[0.0] * count,
-        origins=["model"] * count,
-        timing=Timing(step_ms=1, forward_ms=1, slots=1, cache_length=1),
-        draft=DraftTree(token_ids=[], pieces=[], parents=[], sources=[], verdicts=[]),
-    )
+    return emitted(pieces, index=index)
 
 
 def finished(reason: protocol.FinishReason, text: str = "") -> TurnFinished:
@@ -110,7 +93,7 @@ def test_an_answer_that_failed_on_the_way_exits_1_and_keeps_what_there_is(
     assert ask_scripted(monkeypatch, *events, as_json=as_json) == 1
     captured = capsys.readouterr()
     assert "The memory is used up. Use less." in captured.err
-    assert events_in(captured.out) == [*events, Closed()] if as_json else captured.out == "partial\n"
+    assert events_in(captured.out.encode()) == [*events, Closed()] if as_json else captured.out == "partial\n"
 
 
 def test_a_system_prompt_that_the_chat_template_has_no_place_for_is_mentioned_beside_the_answer(
@@ -142,7 +125,7 @@ def test_a_failure_that_is_not_the_answers_is_said_and_the_answer_is_waited_for(
     assert ask_scripted(monkeypatch, *events, as_json=as_json) == 0
     captured = capsys.readouterr()
     assert captured.err.count("Passes are smaller. Use less.") == 2
-    assert events_in(captured.out) == [*events, Closed()] if as_json else captured.out == "answer\n"
+    assert events_in(captured.out.encode()) == [*events, Closed()] if as_json else captured.out == "answer\n"
 
 
 def test_what_is_to_be_known_of_the_checkpoint_is_said_beside_the_answer(
@@ -154,16 +137,11 @@ def test_what_is_to_be_known_of_the_checkpoint_is_said_beside_the_answer(
     assert captured.out == "one\n" and "ladechat: Answers also end at <|im_end|>.\n" in captured.err
 
 
-def test_an_engine_that_dies_is_said_with_its_log(
+def test_an_engine_that_dies_is_said_with_its_log_and_the_last_line_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ask_scripted(monkeypatch, BEGUN, step(0, "par")) == 1
     assert "engine.log" in capsys.readouterr().err
-
-
-def test_an_engine_that_ends_without_a_word_is_told_of_with_its_log_and_the_last_line_there(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
     monkeypatch.setattr(Scripted, "last_line", "ImportError: \x1b[31mlibtorch_cpu.so")
     assert ask_scripted(monkeypatch, protocol.Loading(stage=1, stages=2, doing="starting")) == 1
     said = capsys.readouterr().err

@@ -27,7 +27,7 @@ from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import Value
 from tests.made_up_costs import dear, drawn, free, moderate, shared
 from tests.made_up_maps import made_up_for
-from tests.tiny import VOCABULARY, generated, plain, run, tokens_of
+from tests.tiny import VOCABULARY, accepted, generated, plain, run, tokens_of
 from tests.tiny import layered_runner_for as runner_for
 from tests.tiny import random_model as any_model
 
@@ -86,10 +86,6 @@ def greedy_case(seed: int) -> Case:
     limit = dice.randint(1, 50)
     eos = [dice.randrange(VOCABULARY) for _ in range(dice.randint(0, 3))]
     return Case(model, prompt, limit, frozenset(eos), plain(model, prompt, limit, eos))
-
-
-def accepted(steps: Sequence[Step]) -> int:
-    return sum(origin != "model" for step in steps for origin in step.origins)
 
 
 def written(
@@ -151,19 +147,14 @@ def check_a_greedy_case(name: str, seed: int) -> int:
     return accepted(steps)
 
 
+MANY_MORE = [pytest.param(range(first, first + 20), marks=pytest.mark.full) for first in range(100, 400, 20)]
+
+
 @decoders
-@pytest.mark.parametrize("first", range(0, 24, 8))
-def test_greedy_output_equals_plain_decoding(name: str, first: int) -> None:
-    drafts = sum(check_a_greedy_case(name, seed) for seed in range(first, first + 8))
+@pytest.mark.parametrize("seeds", [range(8), range(8, 16), range(16, 24), *MANY_MORE])
+def test_greedy_output_equals_plain_decoding(name: str, seeds: range) -> None:
+    drafts = sum(check_a_greedy_case(name, seed) for seed in seeds)
     assert drafts or name == "autoregressive"
-
-
-@pytest.mark.full
-@decoders
-@pytest.mark.parametrize("first", range(100, 400, 20))
-def test_greedy_output_equals_plain_decoding_in_many_more_cases(name: str, first: int) -> None:
-    for seed in range(first, first + 20):
-        check_a_greedy_case(name, seed)
 
 
 def test_plain_decoding_equals_generate() -> None:
@@ -314,21 +305,17 @@ class Forced:
         return forced
 
 
+SAMPLED = [range(8, 16), range(16, 24), *(range(first, first + 20) for first in range(1000, 1240, 20))]
+
+
 @decoders
-@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.full) for first in (8, 16))])
-def test_seeded_sampling_equals_plain_decoding_and_generate(name: str, first: int) -> None:
-    drafts = sum(check_a_sampled_case(name, seed) for seed in range(first, first + 8))
+@pytest.mark.parametrize("seeds", [range(8), *(pytest.param(seeds, marks=pytest.mark.full) for seeds in SAMPLED)])
+def test_seeded_sampling_equals_plain_decoding_and_generate(name: str, seeds: range) -> None:
+    drafts = sum(check_a_sampled_case(name, seed) for seed in seeds)
     assert drafts or name == "autoregressive"
 
 
-@pytest.mark.full
-@decoders
-@pytest.mark.parametrize("first", range(1000, 1240, 20))
-def test_seeded_sampling_equals_plain_decoding_and_generate_in_many_more_cases(name: str, first: int) -> None:
-    for seed in range(first, first + 20):
-        check_a_sampled_case(name, seed)
-
-
+@cache
 def drawn_states(name: str, eos: frozenset[int] = frozenset()) -> dict[int, torch.Tensor]:
     """The states of a seeded generator after the steps of a text, by the tokens that were emitted until then."""
     generator = torch.Generator().manual_seed(3)
@@ -337,16 +324,11 @@ def drawn_states(name: str, eos: frozenset[int] = frozenset()) -> dict[int, torc
     return {len(sampler.text) - len(PROMPT): generator.get_state() for _ in steps}
 
 
-@cache
-def states_of_plain_decoding() -> dict[int, torch.Tensor]:
-    return drawn_states("autoregressive")
-
-
 @decoders
 def test_a_generator_is_drawn_from_once_for_each_emitted_token(name: str) -> None:
     for eos in (frozenset[int](), frozenset(range(0, VOCABULARY, 6))):
         for emitted, state in drawn_states(name, eos).items():
-            assert torch.equal(state, states_of_plain_decoding()[emitted])
+            assert torch.equal(state, drawn_states("autoregressive")[emitted])
 
 
 @decoders

@@ -60,7 +60,7 @@ def test_a_model_in_a_forbidden_folder_is_refused_in_a_sentence(
     model, out = tmp_path / "forbidden" / name, tmp_path / "transfer.safetensors"
     model.mkdir(parents=True)
     forbid(monkeypatch, model.parent)
-    with pytest.raises(LoadError):
+    with pytest.raises(LoadError, match="cannot be looked for: Permission denied"):
         local_files(str(model))
     assert is_gguf(model) == (name == "model.gguf") and local_gguf(str(model)) is None
     assert run(TrainOptions("transfer", str(model), "cpu", "float32", out, estimate=True)) == 1

@@ -1,7 +1,7 @@
 """The search for layers to skip, on made-up costs and a clock that only they move."""
 
 from collections.abc import Callable, Set
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ from ladechat.layer_search import (
     write_skipped,
 )
 from ladechat.model.loading.self_check import tree_runner
-from ladechat.tuning.saved import saved_file, write_value
+from ladechat.tuning.saved import write_value
 from tests.tiny import plain, random_model, run, tokens_of
 from tests.tuning.clocked import ClockedRunner
 
@@ -181,15 +181,6 @@ def test_what_does_not_fit_the_model_is_as_good_as_nothing(tmp_path: Path, kept:
     file = tmp_path / "skipped.json"
     write_value(file, {"skipped": kept})
     assert read_skipped(file, LAYERS) is None
-
-
-def test_nothing_is_known_where_there_is_no_file(tmp_path: Path) -> None:
-    assert read_skipped(tmp_path / "skipped.json", LAYERS) is None
-
-
-def test_each_model_as_it_runs_has_a_file_of_its_own() -> None:
-    files = [saved_file("skipped", device="cpu", threads=threads) for threads in (1, 2)]
-    assert all(one != other for one, other in pairwise(files))
 
 
 def test_what_a_search_finds_is_kept_and_the_next_one_goes_on_from_there(

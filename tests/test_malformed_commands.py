@@ -81,15 +81,10 @@ def check(seed: int) -> None:
 
 
 @pytest.mark.usefixtures("nothing_begins")
-def test_100_malformed_commands_are_refused_in_a_sentence() -> None:
-    for seed in range(100):
-        check(seed)
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("nothing_begins")
-@pytest.mark.parametrize("first", range(1000, 2500, 100))
-def test_1500_malformed_commands_are_refused_in_a_sentence(first: int) -> None:
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(first, marks=pytest.mark.full) for first in range(1000, 2500, 100))]
+)
+def test_100_malformed_commands_are_refused_in_a_sentence(first: int) -> None:
     for seed in range(first, first + 100):
         check(seed)
 

@@ -29,7 +29,8 @@ window = 7
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "new" / "settings.toml"
+    (tmp_path / "settings").mkdir()
+    return tmp_path / "settings" / "settings.toml"
 
 
 def test_without_a_file_all_has_its_default(path: Path) -> None:
@@ -39,6 +40,7 @@ def test_without_a_file_all_has_its_default(path: Path) -> None:
 
 
 def test_what_is_kept_is_there_the_next_time_for_its_user_alone(path: Path) -> None:
+    path.parent.rmdir()
     SettingsFile(path).keep({"theme": "nord", "panels": False, "parameters": {"window": 9}})
     SettingsFile(path).keep({"temperature": 0.7, "parameters": {"ngram": 4}})
     expected = Preferences(theme="nord", panels=False, temperature=0.7, parameters={"window": 9, "ngram": 4})
@@ -50,6 +52,11 @@ def test_comments_and_all_else_stay_where_a_setting_changes() -> None:
     changed = edited(BY_HAND, {"theme": "gruvbox", "look": "demo", "parameters": {"window": 8}})
     expected = BY_HAND.replace('"nord"', '"gruvbox"').replace("window = 7", "window = 8")
     assert changed == expected.replace('\n"""\n\n', '\n"""\nlook = "demo"\n\n')
+
+
+def test_dotted_keys_are_changed_in_their_place() -> None:
+    changed = edited("parameters.window = 5  # narrow\n", {"parameters": {"window": 6}})
+    assert changed == "parameters.window = 6  # narrow\n"
 
 
 def test_a_text_of_several_lines_is_replaced_whole() -> None:
@@ -98,7 +105,6 @@ def test_whatever_value_is_written_is_read_again(changes: dict[str, Any]) -> Non
     ],
 )
 def test_what_is_wrong_is_named_with_its_line_and_the_rest_holds(path: Path, line: str, named: str) -> None:
-    path.parent.mkdir()
     path.write_text(f'theme = "nord"\n{line}\n')
     file = SettingsFile(path)
     assert msgspec.structs.replace(file.preferences, system="", parameters={}) == Preferences(theme="nord")
@@ -117,7 +123,6 @@ def test_what_is_wrong_is_named_with_its_line_and_the_rest_holds(path: Path, lin
     ],
 )
 def test_what_cannot_be_read_is_said_and_never_written_over(path: Path, content: bytes, line: str) -> None:
-    path.parent.mkdir()
     path.write_bytes(content)
     file = SettingsFile(path)
     assert file.preferences == Preferences() and len(file.problems) == 1
@@ -137,7 +142,6 @@ def test_what_cannot_be_read_is_said_and_never_written_over(path: Path, content:
     ],
 )
 def test_a_line_that_is_not_understood_is_not_written_over(path: Path, line: str, changes: dict[str, Any]) -> None:
-    path.parent.mkdir()
     path.write_text(line)
     with pytest.raises(SettingsRefused, match="mend it there"):
         SettingsFile(path).keep(changes)
@@ -166,7 +170,6 @@ def test_a_line_that_became_wrong_meanwhile_is_not_written_over(path: Path) -> N
     ],
 )
 def test_what_the_file_was_written_in_stays(path: Path, before: bytes, after: bytes) -> None:
-    path.parent.mkdir()
     path.write_bytes(before)
     file = SettingsFile(path)
     assert b"nan" in before or b"x.y" in before or file.problems == []
@@ -178,7 +181,6 @@ def test_what_the_file_was_written_in_stays(path: Path, before: bytes, after: by
 def test_what_would_say_something_else_than_it_has_to_is_not_written(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path.parent.mkdir()
     path.write_text("look = 'demo'\n")
     for wrong in ('look = 1theme = "nord"\n', 'theme = "nord"\n'):
         monkeypatch.setattr(tomlkit, "dumps", lambda _, wrong=wrong: wrong)
@@ -201,7 +203,6 @@ def test_a_key_that_is_added_by_hand_below_what_was_saved_is_understood(path: Pa
 
 
 def test_a_link_stays_one(path: Path) -> None:
-    path.parent.mkdir()
     path.symlink_to("mine.toml")
     SettingsFile(path).keep({"theme": "nord"})
     assert path.is_symlink() and "nord" in path.with_name("mine.toml").read_text()
@@ -226,13 +227,6 @@ def test_any_file_says_the_same_after_a_change_but_for_what_was_changed(
         return
     parameters = {**says.get("parameters", {}), "ngram": 3}
     assert parsed(changed) == {**says, "theme": "nord", "parameters": parameters}
-
-
-def test_dotted_keys_are_changed_in_their_place(path: Path) -> None:
-    path.parent.mkdir()
-    path.write_text("parameters.window = 5  # narrow\n")
-    SettingsFile(path).keep({"parameters": {"window": 6}})
-    assert path.read_text() == "parameters.window = 6  # narrow\n"
 
 
 def test_with_no_save_nothing_is_written(path: Path) -> None:

@@ -37,19 +37,20 @@ def mode(folder: Path) -> int:
     return folder.stat().st_mode & 0o7777
 
 
-def test_a_folder_that_is_made_can_be_used_by_its_user_alone(tmp_path: Path) -> None:
-    folder = private_folder(tmp_path / "a" / "b")
-    assert mode(folder) == 0o700
-    assert private_folder(folder) == folder
+def made(folder: Path, permissions: int = 0o777) -> Path:
+    folder.mkdir()
+    folder.chmod(permissions)
+    return folder
 
 
-def test_no_umask_opens_what_is_made_to_others(tmp_path: Path) -> None:
+def test_a_folder_that_is_made_can_be_used_by_its_user_alone_whatever_the_umask_is(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         folder = private_folder(tmp_path / "a" / "b" / "c")
     finally:
         os.umask(before)
     assert [mode(place) for place in (folder, *folder.parents[:2])] == [0o700] * 3
+    assert private_folder(folder) == folder
 
 
 def test_a_folder_of_ours_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
@@ -59,19 +60,16 @@ def test_a_folder_of_ours_that_others_could_read_is_closed_to_them(tmp_path: Pat
 
 @pytest.mark.parametrize("writable", [0o777, 0o702], ids=oct)
 def test_a_folder_that_others_could_write_to_is_refused_with_all_that_is_in_it(tmp_path: Path, writable: int) -> None:
-    (tmp_path / "open").mkdir()
-    (tmp_path / "open").chmod(writable)
     with pytest.raises(NotPrivate, match="open can be written to by others"):
-        private_folder(tmp_path / "open")
+        private_folder(made(tmp_path / "open", writable))
 
 
 def test_a_folder_below_one_that_everybody_can_write_to_is_refused_unless_that_is_sticky(tmp_path: Path) -> None:
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared").chmod(0o777)
+    shared = made(tmp_path / "shared")
     with pytest.raises(NotPrivate, match="shared can be written to by others"):
-        private_folder(tmp_path / "shared" / "ours")
-    (tmp_path / "shared").chmod(0o1777)
-    assert private_folder(tmp_path / "shared" / "ours").is_dir()
+        private_folder(shared / "ours")
+    shared.chmod(0o1777)
+    assert private_folder(shared / "ours").is_dir()
 
 
 def test_a_folder_of_another_user_is_refused_also_behind_a_link(
@@ -108,11 +106,8 @@ def test_the_caches_of_torch_are_in_private_folders() -> None:
 def test_a_cache_that_the_user_has_named_stays_unless_others_can_write_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / "own").mkdir(mode=0o755)
-    (tmp_path / "open").mkdir()
-    (tmp_path / "open").chmod(0o777)
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "own"))
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "open"))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(made(tmp_path / "own", 0o755)))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(made(tmp_path / "open")))
     keep_torch_caches_private()
     assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "own") and mode(tmp_path / "own") == 0o755
     instead = Path(os.environ["TRITON_CACHE_DIR"])

@@ -19,9 +19,10 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import Sampler, Sampling
 from ladechat.decoder.step import Limits
 from ladechat.model.kernels.build import Build
-from ladechat.model.load import LoadedModel, load
+from ladechat.model.load import LoadedModel
 from ladechat.model.trained import KINDS
 from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
+from tests.checkpoints import load_on_cpu
 from tests.made_up_costs import moderate, shared
 from tests.made_up_maps import made_up_for
 from tests.tiny import tokens_of
@@ -49,7 +50,7 @@ pytestmark = [
 @cache
 def real_model() -> LoadedModel:
     """With the kernels where this machine can build them, as the engine loads it."""
-    return load(CHECKPOINT, "real", "cpu", "float32", lambda _: None, lambda _: None, kernels=Build(), maps=TRAINED)
+    return load_on_cpu(CHECKPOINT, kernels=Build(), maps=TRAINED)
 
 
 def prompt_of(question: str) -> list[int]:

@@ -54,17 +54,23 @@ def new_model(seed: int = 0, model_type: str = "llama", **changes: Any) -> PreTr
     return _random_model.__wrapped__(seed, model_type, **changes)[0]
 
 
+@torch.no_grad()
+def enlarged(model: PreTrainedModel) -> PreTrainedModel:
+    """The same with weights so large that its text does not settle into a loop at once."""
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            parameter.mul_(4.0)
+    model.eval()
+    return model
+
+
 @lru_cache(maxsize=32)
 @torch.inference_mode(False)  # whoever asks first: others may want gradients of it
 @torch.random.fork_rng(devices=[])  # what a test draws next does not hang on who asked first
 def _random_model(seed: int, model_type: str, **changes: Any) -> tuple[PreTrainedModel, dict[str, Any]]:
     torch.manual_seed(seed)
     config = AutoConfig.for_model(model_type, **{**SHAPE, **changes})
-    model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() > 1:
-                parameter.mul_(4.0)
+    model = enlarged(AutoModelForCausalLM.from_config(config, dtype=torch.float32))
     return model, {name: deepcopy(vars(getattr(model, name))) for name in ("config", "generation_config")}
 
 
@@ -91,11 +97,8 @@ def small_demo() -> Path:
     shape = {name: SHAPE[name] for name in SHAPE if name.startswith(("hidden", "inter", "num", "head", "tie"))}
     config = AutoConfig.from_pretrained(DEMO, **shape)
     torch.manual_seed(41)
-    model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    model = enlarged(AutoModelForCausalLM.from_config(config, dtype=torch.float32))
     with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() > 1:
-                parameter.mul_(4.0)
         model.get_parameter("lm_head.weight")[config.eos_token_id].mul_(2.2)
     model.save_pretrained(folder)
     return folder
@@ -133,6 +136,11 @@ def layered_runner_for(model: PreTrainedModel, context_length: int = 512, chunk:
 def tokens_of(steps: Sequence[Step]) -> list[int]:
     """The text that steps add up to."""
     return [token for step in steps for token in step.tokens]
+
+
+def accepted(steps: Sequence[Step]) -> int:
+    """How many drafted tokens were accepted."""
+    return sum(origin != "model" for step in steps for origin in step.origins)
 
 
 def run(decoder: Decoder, prompt: Sequence[int], limit: int = 40, eos: Sequence[int] = ()) -> list[Step]:

@@ -7,7 +7,8 @@ from unittest.mock import patch
 import pytest
 
 from ladechat.bench import measure
-from ladechat.model.load import LoadedModel, load
+from ladechat.model.load import LoadedModel
+from tests.checkpoints import load_on_cpu
 from tests.llama2 import save_checkpoint
 from tests.made_up_maps import save_made_up
 
@@ -28,4 +29,4 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def loaded(checkpoint: Path) -> LoadedModel:
-    return load(checkpoint, "tiny", "cpu", "float32", lambda stage: None, lambda fraction: None)
+    return load_on_cpu(checkpoint)

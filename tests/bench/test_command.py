@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Callable, Set
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -24,8 +25,6 @@ from ladechat.protocol import DecoderInfo, Parameter
 from ladechat.shell import cli
 from tests.bench.made_up import Scripted
 
-QUESTIONS = 'prompts = ["the pool", ["the window", "and the pool?"]]'
-
 
 def bench(*arguments: str | Path) -> Result:
     return CliRunner().invoke(cli.app, ["bench", *map(str, arguments)])
@@ -36,27 +35,28 @@ def assert_refused(result: Result, named: str, exit_code: int = 2) -> None:
     assert named in result.stderr and result.stderr.count("\n") == 1 and result.stdout == ""
 
 
-@pytest.fixture
-def questions(tmp_path: Path) -> Path:
-    path = tmp_path / "few.toml"
-    path.write_text(QUESTIONS, encoding="utf-8")
-    return path
+def measured(short: list[str], *arguments: str | Path) -> tuple[Any, str]:
+    """What a run writes into its file, and what it prints."""
+    out = Path(short[short.index("--questions") + 1]).with_name("bench.json")
+    result = bench(*short, *arguments, "--json", out)
+    assert result.exit_code == 0 or "liar" in result.stdout, result.output
+    return json.loads(out.read_text(encoding="utf-8")), result.stdout
 
 
 @pytest.fixture
-def short(checkpoint: Path, questions: Path) -> list[str]:
+def short(checkpoint: Path, tmp_path: Path) -> list[str]:
     """The options of a run that is over at once."""
+    questions = tmp_path / "few.toml"
+    questions.write_text('prompts = ["the pool", ["the window", "and the pool?"]]', encoding="utf-8")
     given = ["--model", checkpoint, "--device", "cpu", "--dtype", "float32", "--questions", questions]
     return [*map(str, given), "--max-new-tokens", "6", "--rounds", "1"]
 
 
-def test_one_run_measures_everybody_on_every_prompt(short: list[str], tmp_path: Path) -> None:
-    result = bench(*short, "--settings", "3,3,3", "--json", tmp_path / "bench.json")
-    assert result.exit_code == 0, result.output
-    content = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
+def test_one_run_measures_everybody_on_every_prompt(short: list[str]) -> None:
+    content, printed = measured(short, "--settings", "3,3,3")
     assert content["prompts"] == {"few": 3}
     names = ["lookahead 3,3,3", *({*catalog.DECODERS} - {"lookahead"}), "transformers", "transformers-prompt-lookup"]
-    assert set(content["methods"]) == set(names) and all(name in result.stdout for name in names)
+    assert set(content["methods"]) == set(names) and all(name in printed for name in names)
     assert all(each["overall"]["exact"] for each in content["methods"].values())
     assert content["methods"]["autoregressive"]["overall"]["speedup"] == 1.0
 
@@ -91,12 +91,11 @@ def test_a_plot_is_drawn_where_it_is_asked_for(short: list[str], tmp_path: Path)
     assert result.exit_code == 0 and (tmp_path / "bench.svg").stat().st_size > 0
 
 
-def test_a_method_that_lies_is_found_out(short: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_that_lies_is_found_out(short: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(methods, "Transformers", lambda *_, **__: Scripted("liar"))
-    result = bench(*short, "--decoders", "transformers", "--json", tmp_path / "bench.json")
-    content = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
+    content, printed = measured(short, "--decoders", "transformers")
     assert content["methods"]["liar"]["overall"]["exact"] is False
-    assert "3 of 3 answers are not those of plain decoding" in result.stdout
+    assert "3 of 3 answers are not those of plain decoding" in printed
 
 
 def test_layers_are_searched_for_before_anything_is_measured_and_kept_ones_are_skipped(
@@ -131,13 +130,11 @@ def test_layers_are_searched_for_before_anything_is_measured_and_kept_ones_are_s
 
 
 def test_a_model_whose_layers_cannot_be_run_one_by_one_is_measured_without_them(
-    short: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    short: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TreeRunner, "layers", 1)
-    result = bench(*short, "--json", tmp_path / "bench.json")
-    assert result.exit_code == 0, result.output
-    measured = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["methods"]
-    assert "layer_skip" not in measured and "medusa" in measured
+    content, _ = measured(short)
+    assert "layer_skip" not in content["methods"] and "medusa" in content["methods"]
     assert_refused(bench(*short, "--decoders", "layer_skip"), "layer_skip cannot be measured: At least 2 layers")
     assert_refused(bench(*short, "--layer-search", "5"), "can be skipped: At least 2 layers")
 
@@ -150,7 +147,7 @@ class Wild(Drafter):
 
 
 def test_a_decoder_that_is_registered_takes_part_with_no_edit_elsewhere(
-    short: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    short: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalog, "DECODERS", dict(catalog.DECODERS))
     monkeypatch.setattr(registry, "DECODERS", dict(registry.DECODERS))
@@ -159,9 +156,8 @@ def test_a_decoder_that_is_registered_takes_part_with_no_edit_elsewhere(
     depth = Parameter("toy_depth", "D", "How deep it digs.", 4, 1, 9)
     catalog.register(DecoderInfo(name="toy", label="a toy", help="Guesses wildly.", parameters=[depth]))
     registry.register("toy", lambda runner, _: Decoder(runner, [Wild()]))
-    result = bench(*short, "--decoders", "toy", "--json", tmp_path / "bench.json")
-    assert result.exit_code == 0, result.output
-    toy = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["methods"]["toy"]["overall"]
+    content, _ = measured(short, "--decoders", "toy")
+    toy = content["methods"]["toy"]["overall"]
     assert toy["exact"] and toy["drafts"]["wild"]["tested"] > 0 and toy["slots_per_pass"] > 1
 
 
@@ -228,23 +224,18 @@ def test_an_answer_that_does_not_fit_the_context_is_refused_with_both_numbers(sh
     assert_refused(bench(*short, "--max-new-tokens", "4096"), "context of 4,096")
 
 
-def test_ctrl_c_ends_it_with_130_and_nothing_written(
-    short: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("raised", "says", "code"), [(KeyboardInterrupt, "Stopped", 130), (MemoryError, "memory is used up", 1)]
+)
+def test_ctrl_c_and_memory_that_is_used_up_end_it_in_a_sentence_and_nothing_is_written(
+    raised: type[BaseException], says: str, code: int, short: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
+    def fail(*_: object) -> None:
+        raise raised
 
-    monkeypatch.setattr(prompts, "make_prompts", interrupted)
-    assert_refused(bench(*short, "--json", tmp_path / "bench.json"), "Stopped", exit_code=130)
+    monkeypatch.setattr(prompts, "make_prompts", fail)
+    assert_refused(bench(*short, "--json", tmp_path / "bench.json"), says, code)
     assert not (tmp_path / "bench.json").exists()
-
-
-def test_memory_that_is_used_up_is_told_in_a_sentence(short: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_much(*_: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(prompts, "make_prompts", too_much)
-    assert_refused(bench(*short), "memory is used up", exit_code=1)
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,12 @@ from ladechat.bench.options import BenchRefused, method_names
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Draft, Limits, Step
-from ladechat.model.load import LoadedModel, load
+from ladechat.model.load import LoadedModel
 from ladechat.model.loading.device import Threads
 from ladechat.registry import Shared
 from ladechat.tuning.adaptive import AdaptivePolicy
 from ladechat.tuning.costs import PassCosts
-from tests.engine.tokenizers import sentencepiece
-from tools.tiny_models import tiny_model
+from tests.checkpoints import load_on_cpu, save_recurrent
 
 SETTINGS = ((3, 3, 3), (5, 4, 2))
 LIMITS = Limits(24)
@@ -224,10 +223,7 @@ def test_an_answer_is_timed_until_its_last_token_is_there(loaded: LoadedModel, m
 def test_a_model_that_takes_one_token_a_pass_can_be_measured_against_transformers_and_drafters_are_refused(
     tmp_path: Path, prompt: list[int]
 ) -> None:
-    tokenizer = sentencepiece()
-    tiny_model("mamba", vocab_size=len(tokenizer)).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    single_token = load(tmp_path, "mamba", "cpu", "float32", lambda stage: None, lambda fraction: None)
+    single_token = load_on_cpu(save_recurrent(tmp_path))
     methods = make_methods(single_token, ("autoregressive", "transformers"), SETTINGS)
     ours, theirs = (method.answer([5, 8, 13], Limits(6)) for method in methods)
     assert ours.tokens == theirs.tokens

@@ -32,43 +32,26 @@ def test_a_file_holds_questions_and_conversations_of_the_kind_that_it_is_named(t
     assert second.turns == ("Who?", "Why?")
 
 
-@pytest.mark.parametrize(
-    ("content", "named"),
-    [
-        (b"prompts = [", "not TOML"),
-        (b"prompts = []", "no list named prompts"),
-        (b'questions = ["a"]', "no list named prompts"),
-        (b'prompts = "a"', "no list named prompts"),
-        (b'prompts = ["a", 5]', "Question 2"),
-        (b'prompts = ["a", []]', "Question 2"),
-        (b'prompts = ["a", ["b", " "]]', "Question 2"),
-        (b"prompts = ['\xff']", "not UTF-8"),
-        (b"prompts = " + b"[" * 100_000, "nested too deeply"),
-        (b"a = 1\nprompts = " + b"9" * 5000, "too many digits .at line 2"),
-        (b"prompts = [\n" + b"  [],\n" * 5_000, "not TOML.*at line 1"),
-        (b"#" * 10_000_001, "larger than 10 MB"),
-        (None, "No such file"),
-    ],
-    ids=[
-        "torn",
-        "empty",
-        "other name",
-        "text",
-        "number",
-        "empty turn",
-        "blank turn",
-        "bytes",
-        "nested",
-        "long number",
-        "list without an end",
-        "large",
-        "none",
-    ],
-)
-def test_a_file_of_another_form_is_refused_with_what_is_wrong(
-    tmp_path: Path, content: bytes | None, named: str
-) -> None:
-    path = tmp_path / "questions.toml"
+OF_ANOTHER_FORM: dict[str, tuple[bytes | None, str]] = {
+    "torn": (b"prompts = [", "not TOML"),
+    "empty": (b"prompts = []", "no list named prompts"),
+    "other name": (b'questions = ["a"]', "no list named prompts"),
+    "text": (b'prompts = "a"', "no list named prompts"),
+    "number": (b'prompts = ["a", 5]', "Question 2"),
+    "empty turn": (b'prompts = ["a", []]', "Question 2"),
+    "blank turn": (b'prompts = ["a", ["b", " "]]', "Question 2"),
+    "bytes": (b"prompts = ['\xff']", "not UTF-8"),
+    "nested": (b"prompts = " + b"[" * 100_000, "nested too deeply"),
+    "long number": (b"a = 1\nprompts = " + b"9" * 5000, "too many digits .at line 2"),
+    "list without an end": (b"prompts = [\n" + b"  [],\n" * 5_000, "not TOML.*at line 1"),
+    "large": (b"#" * 10_000_001, "larger than 10 MB"),
+    "none": (None, "No such file"),
+}
+
+
+@pytest.mark.parametrize("form", OF_ANOTHER_FORM)
+def test_a_file_of_another_form_is_refused_with_what_is_wrong(tmp_path: Path, form: str) -> None:
+    path, (content, named) = tmp_path / "questions.toml", OF_ANOTHER_FORM[form]
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(BenchRefused, match=named) as caught:

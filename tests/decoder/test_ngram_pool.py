@@ -21,15 +21,6 @@ def tails_and_sources(guesses: list[Guess]) -> list[tuple[tuple[int, ...], str]]
     return [(guess.tail, guess.source) for guess in guesses]
 
 
-def test_the_latest_used_ngram_is_guessed_first() -> None:
-    pool = NGramPool()
-    pool.add((1, 2, 3), "window")
-    pool.add((1, 4, 5), "prompt")
-    assert tails_and_sources(pool.guesses([1], 2, 5)) == [((4, 5), "prompt"), ((2, 3), "window")]
-    pool.add((1, 2, 3), "accepted")
-    assert tails_and_sources(pool.guesses([1], 2, 5)) == [((2, 3), "window"), ((4, 5), "prompt")]
-
-
 def test_a_known_ngram_keeps_the_source_that_first_brought_it() -> None:
     pool = NGramPool()
     assert pool.add((1, 2), "prompt")
@@ -39,16 +30,6 @@ def test_a_known_ngram_keeps_the_source_that_first_brought_it() -> None:
 
 def size(ngram: tuple[int, ...]) -> int:
     return BYTES_PER_NGRAM + BYTES_PER_TOKEN * (len(ngram) - 1)
-
-
-def test_the_ngram_added_the_longest_ago_leaves_first() -> None:
-    pool = NGramPool(capacity_bytes=2 * size((1, 2)))
-    pool.add((1, 2), "window")
-    pool.add((3, 4), "window")
-    pool.add((1, 2), "window")
-    pool.add((5, 6), "window")
-    assert pool.guesses([3], 1, 1) == []
-    assert pool.guesses([1], 1, 1) and pool.guesses([5], 1, 1)
 
 
 def test_a_text_enters_ngram_by_ngram() -> None:
@@ -111,13 +92,6 @@ def test_ngrams_of_the_text_stay_whatever_the_window_brings() -> None:
     assert not set(pool_after(text).ngrams()) & set(pool.ngrams()), "it is not the text any more"
 
 
-def test_a_guess_that_another_begins_with_is_left_out() -> None:
-    pool = NGramPool()
-    pool.add((1, 2), "window")
-    pool.add((1, 2, 3), "window")
-    assert tails_and_sources(pool.guesses([1], 4, 5)) == [((2, 3), "window")]
-
-
 @given(st.lists(st.tuples(ngrams, sources)), st.integers(0, 6), tokens, st.integers(0, 5), st.integers(0, 5))
 def test_pool_agrees_with_a_list_of_everything_added(
     added: list[tuple[tuple[int, ...], str]], capacity: int, key: int, length: int, limit: int
@@ -139,15 +113,6 @@ def test_pool_agrees_with_a_list_of_everything_added(
     assert [one.tail for one in pool.guesses([key], length, limit)] == expected[:limit]
 
 
-def test_a_cleared_pool_knows_nothing() -> None:
-    pool = NGramPool()
-    pool.add_all([1, 2, 3], 2, "prompt")
-    pool.clear()
-    assert len(pool) == 0
-    assert list(pool.ngrams()) == []
-    assert pool.guesses([1], 1, 1) == []
-
-
 def test_what_earlier_runs_taught_is_told_apart() -> None:
     pool = NGramPool()
     pool.add((1, 2), "prompt")
@@ -164,25 +129,6 @@ def test_what_the_answer_itself_has_said_by_now_is_no_longer_an_earlier_ones() -
     assert tails_and_sources(pool.guesses([1], 1, 5)) == [((2,), "earlier")]
     pool.add((1, 2), "accepted")
     assert tails_and_sources(pool.guesses([1], 1, 5)) == [((2,), "accepted")]
-
-
-def test_what_followed_the_last_two_tokens_comes_before_what_followed_one() -> None:
-    pool = NGramPool()
-    pool.add((7, 1, 2), "prompt")
-    pool.add((1, 2, 4), "prompt")
-    pool.add((1, 3, 5), "window")
-    assert [one.tail for one in pool.guesses([1], 2, 5)] == [(3, 5), (2, 4)]
-    assert [one.tail for one in pool.guesses([7, 1], 2, 5)] == [(2, 4), (3, 5)]
-    assert [one.context for one in pool.guesses([7, 1], 2, 5)] == [2, 1]
-    assert [one.tail for one in pool.guesses([8, 1], 2, 5)] == [(3, 5), (2, 4)]
-
-
-def test_what_followed_more_of_the_last_tokens_comes_first() -> None:
-    pool = NGramPool()
-    for ngram in ((9, 8, 7, 1, 2), (8, 7, 1, 3), (7, 1, 4), (1, 5)):
-        pool.add(ngram, "prompt")
-    asked = pool.guesses([0, 9, 8, 7, 1], 9, 9)
-    assert [(one.tail, one.context) for one in asked] == [((2,), 4), ((3,), 3), ((4,), 2), ((5,), 1)]
 
 
 @given(st.lists(ngrams), st.lists(tokens, max_size=3), tokens)
@@ -236,14 +182,6 @@ def test_a_full_pool_has_the_latest_and_finds_nothing_else(added: list[list[tupl
             begun = ngram[:count]
             deepest = [one.tail[0] for one in pool.guesses(begun, 1, 99) if one.context == count]
             assert set(deepest) == {one[count] for one in held if one[:count] == begun and len(one) > count}
-
-
-def test_ngrams_come_out_in_the_order_of_their_use() -> None:
-    pool = NGramPool()
-    pool.add((1, 2), "prompt")
-    pool.add((3, 4, 5), "window")
-    pool.add((1, 2), "accepted")
-    assert list(pool.ngrams()) == [(3, 4, 5), (1, 2)]
 
 
 def test_a_full_pool_takes_no_more_memory_than_it_was_given() -> None:

@@ -148,30 +148,21 @@ def check_the_distribution(decoder: Decoder, processors: list[Processor], draws:
     assert deviation(counts, expected) < 4
 
 
+@pytest.mark.parametrize(("draws", "seed"), [(1200, 1), pytest.param(100_000, 2, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", WARPERS)
-def test_sampled_texts_have_the_models_distribution(name: str) -> None:
-    decoder = registry.lookahead(random_table(SMALL, seed=1), window=2, ngram=3, guesses=4)
-    check_the_distribution(decoder, WARPERS[name], draws=1200, seed=1)
+def test_sampled_texts_have_the_models_distribution(name: str, draws: int, seed: int) -> None:
+    decoder = registry.lookahead(random_table(SMALL, seed), window=2, ngram=3, guesses=4)
+    check_the_distribution(decoder, WARPERS[name], draws, seed)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("name", WARPERS)
-def test_a_hundred_thousand_sampled_texts_have_the_models_distribution(name: str) -> None:
-    decoder = registry.lookahead(random_table(SMALL, seed=2), window=2, ngram=3, guesses=4)
-    check_the_distribution(decoder, WARPERS[name], draws=100_000, seed=2)
-
-
+@pytest.mark.parametrize(
+    ("warpers", "draws", "seed"),
+    [("top-k 3, temperature 1.5", 600, 1), pytest.param("temperature 0.7", 20_000, 2, marks=pytest.mark.full)],
+)
 @pytest.mark.parametrize("name", OTHERS)
-def test_sampled_texts_of_every_other_way_to_draft_have_it_too(name: str) -> None:
-    decoder = registry.make(name.split()[0], random_table(SMALL, seed=1), shared(free, window="window" in name))
-    check_the_distribution(decoder, WARPERS["top-k 3, temperature 1.5"], draws=600, seed=1)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", OTHERS)
-def test_twenty_thousand_sampled_texts_of_every_other_way_to_draft_have_it_too(name: str) -> None:
-    decoder = registry.make(name.split()[0], random_table(SMALL, seed=2), shared(free, window="window" in name))
-    check_the_distribution(decoder, WARPERS["temperature 0.7"], draws=20_000, seed=2)
+def test_sampled_texts_of_every_other_way_to_draft_have_it_too(name: str, warpers: str, draws: int, seed: int) -> None:
+    decoder = registry.make(name.split()[0], random_table(SMALL, seed), shared(free, window="window" in name))
+    check_the_distribution(decoder, WARPERS[warpers], draws, seed)
 
 
 def test_the_deviation_tells_a_wrong_distribution() -> None:

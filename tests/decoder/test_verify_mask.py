@@ -101,21 +101,15 @@ def check_where_tokens_are_alike(width: int, ngram: int, dice: random.Random) ->
     assert len(tree) == len(set(texts)), "cells that see the same share a slot, and no slot is left over"
 
 
-def check_all_windows(seeds: range) -> None:
+MANY_MORE = [pytest.param(range(first, first + 10), marks=pytest.mark.full) for first in range(1, 41, 10)]
+
+
+@pytest.mark.parametrize("seeds", [range(3), *MANY_MORE])
+def test_window_and_guesses_follow_the_rule_slot_by_slot(seeds: range) -> None:
     for seed, (width, ngram) in product(seeds, GRID):
         dice = random.Random(f"{seed} {width} {ngram}")
         check_where_all_tokens_differ(width, ngram, dice)
         check_where_tokens_are_alike(width, ngram, dice)
-
-
-def test_window_and_guesses_follow_the_rule_slot_by_slot() -> None:
-    check_all_windows(range(3))
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("first", range(1, 41, 10))
-def test_window_and_guesses_follow_the_rule_slot_by_slot_in_many_more_cases(first: int) -> None:
-    check_all_windows(range(first, first + 10))
 
 
 # --- any tree --------------------------------------------------------------------------------------------------------

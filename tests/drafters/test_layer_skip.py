@@ -19,9 +19,10 @@ from ladechat.decoder.step import Limits, Step
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.loading.self_check import tree_runner
 from ladechat.model.runners.graphs import unrecorded
+from ladechat.model.runners.logits import fill
 from ladechat.model.runners.tree import TreeRunner
 from tests.model.runners.trees import TOLERANCE, random_tree
-from tests.tiny import VOCABULARY, layered_runner_for, plain, random_model, run, runner_for, tokens_of
+from tests.tiny import VOCABULARY, accepted, layered_runner_for, plain, random_model, run, runner_for, tokens_of
 
 CONTEXT = 256
 NO_LAYERS: frozenset[int] = frozenset()
@@ -60,17 +61,12 @@ def drawn_prompt(dice: random.Random) -> list[int]:
 def filled(model: PreTrainedModel, text: Sequence[int]) -> TreeRunner:
     """A runner whose cache holds a text but for its last token."""
     runner = layered_runner_for(model, CONTEXT)
-    for _ in runner.prefill(text):
-        pass
+    fill(runner, text)
     return runner
 
 
 def drafting(runner: TreeRunner, skipped: Set[int] | None = None, nodes: int = 8) -> Decoder:
     return Decoder(runner, [LayerSkipDrafter(runner, skipped, nodes)], name="Layer skipping")
-
-
-def accepted(steps: Sequence[Step]) -> int:
-    return sum(origin != "model" for step in steps for origin in step.origins)
 
 
 # --- the text --------------------------------------------------------------------------------------------------------
@@ -100,22 +96,17 @@ def check_a_case(seed: int, *, sample: bool) -> int:
     return accepted(steps)
 
 
-@pytest.mark.parametrize("first", [0, 8])
-def test_greedy_text_is_that_of_plain_decoding(first: int) -> None:
-    assert sum(check_a_case(seed, sample=False) for seed in range(first, first + 8))
+MANY_MORE = [pytest.param(range(first, first + 20), marks=pytest.mark.full) for first in range(1000, 1240, 20)]
 
 
-@pytest.mark.parametrize("first", [0, pytest.param(8, marks=pytest.mark.full)])
-def test_sampled_text_is_that_of_plain_decoding_with_the_same_seed(first: int) -> None:
-    assert sum(check_a_case(seed, sample=True) for seed in range(first, first + 8))
+@pytest.mark.parametrize("seeds", [range(8), range(8, 16), *MANY_MORE])
+def test_greedy_text_is_that_of_plain_decoding(seeds: range) -> None:
+    assert sum(check_a_case(seed, sample=False) for seed in seeds)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("first", range(1000, 1240, 20))
-def test_text_is_that_of_plain_decoding_in_many_more_cases(first: int) -> None:
-    for seed in range(first, first + 20):
-        check_a_case(seed, sample=False)
-        check_a_case(seed, sample=True)
+@pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 16), marks=pytest.mark.full), *MANY_MORE])
+def test_sampled_text_is_that_of_plain_decoding_with_the_same_seed(seeds: range) -> None:
+    assert sum(check_a_case(seed, sample=True) for seed in seeds)
 
 
 @each_type
@@ -331,8 +322,7 @@ def test_a_model_whose_layers_cannot_be_run_alone_does_not_draft() -> None:
 
 def test_drafts_beyond_the_context_are_refused() -> None:
     runner = layered_runner_for(random_model(0), 8)
-    for _ in runner.prefill([5, 6, 7, 8, 9, 10]):
-        pass
+    fill(runner, [5, 6, 7, 8, 9, 10])
     assert len(runner.draft(10, {1}, 3, 0.0)) == 3
     with pytest.raises(ValueError, match="beyond a context of 8"):
         runner.draft(10, {1}, 4, 0.0)

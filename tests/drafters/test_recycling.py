@@ -18,18 +18,9 @@ from ladechat.decoder.drafters.recycling import (
     largest,
 )
 from ladechat.decoder.verify_mask import SlotTree
-from tests.drafters.trees import PLENTY, branches, drafts, paths
+from tests.drafters.trees import VOCABULARY, branches, drafts, paths, ranked
 
-VOCABULARY = 40
 RANKS = len(CHANCES)
-
-
-def ranked(*likeliest: int, vocabulary: int = VOCABULARY) -> torch.Tensor:
-    """(vocabulary,) logits with these tokens on top, the likeliest first."""
-    logits = torch.full((vocabulary,), -10.0)
-    for rank, token in enumerate(likeliest):
-        logits[token] = 10.0 - rank
-    return logits
 
 
 def show(drafter: RecyclingDrafter, tree: SlotTree, logits: Sequence[torch.Tensor]) -> None:
@@ -48,14 +39,6 @@ def successors(drafter: RecyclingDrafter, token: int) -> list[int]:
 
 def test_before_any_pass_nothing_is_proposed() -> None:
     assert drafts(RecyclingDrafter(8), [1, 2, 3]) == []
-
-
-def test_successors_of_successors_are_proposed() -> None:
-    the, cat, dog, sat = range(4)
-    drafter = RecyclingDrafter(3)
-    show(drafter, SlotTree.chain([the, cat]), [ranked(cat, dog), ranked(sat)])
-    drafter.begin([9, the], 2)
-    assert set(paths(drafter.propose(PLENTY).nodes)) == {(cat,), (cat, sat), (dog,)}
 
 
 def test_every_slot_writes_the_table_rejected_ones_too() -> None:
@@ -116,28 +99,6 @@ def test_what_was_learnt_in_one_text_is_known_in_the_next() -> None:
     drafter.begin([1], 1)
     show(drafter, SlotTree(1), [ranked(10)])
     assert drafts(drafter, [7, 7, 1]) == [(10,)]
-
-
-def test_a_small_vocabulary_has_fewer_successors() -> None:
-    drafter = RecyclingDrafter()
-    show(drafter, SlotTree(1), [ranked(2, 0, 1, vocabulary=3)])
-    assert successors(drafter, 1) == [2, 0, 1]
-
-
-def test_drafts_are_as_many_and_as_long_as_there_is_room_for() -> None:
-    drafter = RecyclingDrafter()
-    show(
-        drafter,
-        SlotTree.chain(list(range(VOCABULARY))),
-        [ranked(token + 1) for token in range(VOCABULARY - 1)] * 1 + [ranked(0)],
-    )
-    drafter.begin([3], 1)
-    for nodes, tokens, positions in [(1, 9, 9), (20, 3, 9), (20, 9, 4), (30, 1, 9), (64, 20, 20)]:
-        drafter.configure({"nodes": nodes})
-        proposed = drafter.propose(Room(tokens, positions)).nodes
-        assert len(proposed) <= nodes
-        assert all(len(path) < min(tokens, positions) for path in paths(proposed))
-        assert bool(proposed) == (min(tokens, positions) > 1)
 
 
 @given(st.integers(0, 1 << 30), st.integers(1, 12), st.integers(2, 5), st.integers(3, 9))

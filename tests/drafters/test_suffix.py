@@ -42,35 +42,6 @@ def told(drafter: SuffixDrafter, text: Sequence[int], prompt: int | None = None)
     drafter.propose(PLENTY)
 
 
-def test_what_followed_the_same_tokens_is_proposed() -> None:
-    the, cat, sat, stop, a, dog = range(6)
-    assert drafts(SuffixDrafter(3), [the, cat, sat, stop, a, dog, the, cat]) == [(sat, stop, a)]
-
-
-def test_a_draft_says_whether_it_is_from_this_text_or_from_one_before() -> None:
-    """An answer that is asked for again is drafted from the one before it, and the screen says so."""
-    drafter = SuffixDrafter(3)
-    told(drafter, [1, 2, 3, 4, 5])
-    drafter.begin([1, 2], 2)
-    assert {(node.token, node.source) for node in drafter.propose(PLENTY).nodes} >= {(3, EARLIER), (4, EARLIER)}
-    told(drafter, [7, 8, 9, 6, 7, 8])
-    assert [(node.token, node.source) for node in drafter.propose(PLENTY).nodes][:2] == [(9, SOURCE), (6, SOURCE)]
-
-
-def test_one_token_alike_is_no_match() -> None:
-    assert drafts(SuffixDrafter(8), [1, 2, 3, 4, 2]) == []
-
-
-def test_the_longest_match_wins_wherever_it_stood() -> None:
-    text = [7, 1, 2, 3, 90, 5, 2, 3, 91, 6, 2, 3, 92, 1, 2, 3]
-    assert drafts(SuffixDrafter(8), text)[0][0] == 90
-
-
-def test_of_equally_long_matches_the_latest_wins() -> None:
-    text = [5, 2, 3, 91, 6, 2, 3, 92, 8, 2, 3]
-    assert [draft[0] for draft in drafts(SuffixDrafter(8), text)] == [92, 91]
-
-
 def test_rivals_of_the_best_continuation_are_proposed_after_it() -> None:
     drafter = SuffixDrafter(8)
     drafter.begin([1, 2, 3, 90, 91, 5, 2, 3, 92, 93, 1, 2, 3], 13)
@@ -95,12 +66,6 @@ def test_a_longer_match_is_followed_further() -> None:
     assert lengths == sorted(set(lengths))
 
 
-def test_earlier_texts_are_known() -> None:
-    drafter = SuffixDrafter(2)
-    told(drafter, [1, 2, 3, 4, 5], prompt=2)
-    assert drafts(drafter, [8, 9, 2, 3]) == [(4, 5)]
-
-
 def test_the_last_tokens_of_an_answer_are_known_too() -> None:
     """They come behind the last proposal of their run."""
     drafter, text = SuffixDrafter(4), [1, 2]
@@ -108,15 +73,6 @@ def test_the_last_tokens_of_an_answer_are_known_too() -> None:
     drafter.propose(PLENTY)
     text += [3, 4, 5, 6]
     assert drafts(drafter, [9, 9, 3, 4]) == [(5, 6)]
-
-
-def test_nothing_is_proposed_across_the_end_of_a_text() -> None:
-    drafter = SuffixDrafter(8)
-    told(drafter, [1, 2, 3])
-    told(drafter, [7, 8, 9])
-    assert drafts(drafter, [5, 2, 3]) == []
-    assert drafts(drafter, [5, 3, 7]) == []
-    assert drafts(drafter, [6, 1, 2]) == [(3,)]
 
 
 def test_a_conversation_that_goes_on_is_stored_once() -> None:
@@ -134,19 +90,6 @@ def test_a_long_conversation_does_not_push_out_what_was_there_before() -> None:
     for turn in range(20, 201, 10):
         told(drafter, conversation[:turn], prompt=turn - 5)
     assert drafts(drafter, [*conversation, 1, 2]) == [(3, 4, 5)]
-
-
-def test_a_conversation_that_was_changed_is_another_text() -> None:
-    drafter = SuffixDrafter(2)
-    told(drafter, [1, 2, 3, 4, 5])
-    assert drafts(drafter, [1, 2, 30, 40, 3, 4]) == [(5,)]
-
-
-def test_with_nothing_to_draft_nothing_is_proposed() -> None:
-    text = [1, 2, 3, 1, 2]
-    assert drafts(SuffixDrafter(8), text, Room(tokens=1, positions=100)) == []
-    assert drafts(SuffixDrafter(8), text, Room(tokens=100, positions=1)) == []
-    assert drafts(SuffixDrafter(8), [1]) == []
 
 
 def test_parameters_change_between_two_passes() -> None:

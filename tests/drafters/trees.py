@@ -2,9 +2,20 @@
 
 from collections.abc import Sequence
 
+import torch
+
 from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, Room
 
 PLENTY = Room(tokens=1000, positions=1000)
+VOCABULARY = 40
+
+
+def ranked(*likeliest: int, vocabulary: int = VOCABULARY) -> torch.Tensor:
+    """(vocabulary,) logits with these tokens on top, the likeliest first."""
+    logits = torch.full((vocabulary,), -10.0)
+    for rank, token in enumerate(likeliest):
+        logits[token] = 10.0 - rank
+    return logits
 
 
 def paths(nodes: Sequence[Node]) -> list[tuple[int, ...]]:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -9,6 +10,7 @@ import pytest
 
 from ladechat.engine import interruptible, server
 from ladechat.protocol import Configure, SettingsApplied, Stop
+from tests.checkpoints import save_tiny
 from tests.engine.inside import Inside, inside
 from tests.hostile_folder import HostileFolder
 from tests.tiny import small_demo
@@ -19,6 +21,12 @@ from tests.waiting import patience, wait_for
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> HostileFolder:
     """A folder that engines are started in."""
     return HostileFolder(tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.fixture(scope="package")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny random model, for tests that load one of their own."""
+    return save_tiny(tmp_path_factory.mktemp("tiny"))
 
 
 @pytest.fixture(scope="package", autouse=True)

@@ -14,12 +14,10 @@ from ladechat.engine.loading_events import ready
 from ladechat.engine.preparing import prepare
 from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine.turn import Service
-from ladechat.model.load import load
 from ladechat.protocol import FORMAT, VERSION, Command, Header, ProtocolError, Ready, Settings, Shutdown
+from tests.checkpoints import LOOKAHEAD, load_on_cpu
 from tests.engine.wire import Line
 from tests.waiting import patience
-
-LOOKAHEAD = Settings(decoder="lookahead")
 
 
 class _Stream(EventStream):
@@ -66,8 +64,7 @@ class Inside(Line):
     """
 
     def __init__(self, folder: Path, settings: Settings = LOOKAHEAD, maps: Sequence[Path] = ()) -> None:
-        loaded = load(folder, folder.name, "cpu", "float32", lambda _: None, lambda _: None, maps=maps)
-        self.service = Service.of(loaded, settings)
+        self.service = Service.of(load_on_cpu(folder, name=folder.name, maps=maps), settings)
         from_here, commands = os.pipe()
         events, to_here = os.pipe()
         self._stream = _Stream(to_here)

@@ -9,8 +9,8 @@ from ladechat.model.checkpoint.chat_template import SECONDS_OF_A_TRIAL
 from ladechat.model.checkpoint.template import TakesTooMuch
 from ladechat.protocol import Message
 from tests.engine import tokenizers
-from tests.engine.messages import CHATML, NO_SYSTEM_ROLE, system, user, with_template
-from tests.engine.tokenizers import decoded, encoded
+from tests.engine.messages import system, user, with_template
+from tests.engine.tokenizers import encoded
 
 LLAMA_2 = "Llama-2-7b-chat"
 
@@ -55,30 +55,9 @@ def test_the_format_of_llama_2_over_several_turns() -> None:
         "<s>[INST] where? [/INST] on the mat </s>"
         "<s>[INST] why? [/INST]"
     )
-    assert ChatFormat(tokenizer, model=LLAMA_2).encode(messages) == encoded(tokenizer, text)
-
-
-def test_the_format_of_llama_2_without_a_system_message() -> None:
-    tokenizer = tokenizers.sentencepiece()
     chat = ChatFormat(tokenizer, model=LLAMA_2)
+    assert chat.encode(messages) == encoded(tokenizer, text)
     assert chat.encode([user("the cat")]) == encoded(tokenizer, "<s>[INST] the cat [/INST]")
-
-
-def test_a_checkpoint_with_a_template_is_written_to_in_its_own_format() -> None:
-    tokenizer = with_template(CHATML)
-    chat = ChatFormat(tokenizer)
-    text = "<|im_start|>system\nBe brief.</s>\n<|im_start|>user\nthe cat</s>\n<|im_start|>assistant\n"
-    assert chat.template.format.origin == "checkpoint"
-    assert chat.encode([system("Be brief."), user("the cat")]) == encoded(tokenizer, text)
-
-
-def test_the_system_message_goes_into_the_first_one_where_a_template_refuses_its_role() -> None:
-    tokenizer = with_template(NO_SYSTEM_ROLE)
-    chat = ChatFormat(tokenizer)
-    messages = [user("the cat"), Message(role="assistant", content="sat"), user("why?")]
-    folded = [user("Be brief.\n\nthe cat"), *messages[1:]]
-    assert chat.encode([system("Be brief."), *messages]) == chat.encode(folded)
-    assert decoded(tokenizer, chat.encode(folded)).startswith("user: Be brief.\n\nthe cat\nassistant: sat\n")
 
 
 def test_a_prompt_begins_with_one_beginning_of_text_though_the_tokenizer_adds_one_of_its_own() -> None:

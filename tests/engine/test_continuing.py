@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from ladechat.engine.chat_format import MOST_MESSAGE, ChatFormat, MessageTooLong, NothingToAnswer
 from ladechat.engine.detokenizer import UNDECODABLE
-from ladechat.engine.turn import Emit, Service, answer
-from ladechat.model.load import load
-from ladechat.protocol import Event, Generate, Message, Settings, Step, TurnFinished, TurnStarted
+from ladechat.engine.turn import Service
+from ladechat.protocol import Message, Settings, Step, TurnFinished, TurnStarted
+from tests.checkpoints import save_tiny, service_of
 from tests.engine import tokenizers
+from tests.engine.asking import ask, end_of, of_kind, stop_after
 from tests.engine.messages import answered, user
-from tests.engine.tokenizers import byte_level, decoded, encoded, token_id
-from tests.scripted_checkpoint import scripted_checkpoint, service_of
-from tests.tiny import random_model
+from tests.engine.tokenizers import decoded, encoded, token_id
+from tests.scripted_checkpoint import scripted_checkpoint
 
 pytestmark = pytest.mark.usefixtures("unasked_in_the_prompt")
 
@@ -30,32 +30,10 @@ OTHERS = [
 ]
 
 
-class Stopping:
-    """Wants a stop behind so many steps; None: never."""
-
-    def __init__(self, steps: int | None) -> None:
-        self._left = 2 + (steps if steps is not None else 1_000_000)  # it is asked before the prompt, and behind it
-
-    def take_commands(self) -> bool:
-        self._left -= 1
-        return self._left <= 0
-
-    def until_due(self, _emit: Emit) -> float:
-        return 0.0
-
-
 @pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random model, each token of which is a few bytes: a stop is often in the middle of a character."""
-    folder, tokenizer = tmp_path_factory.mktemp("tiny"), byte_level()
-    random_model(5, vocab_size=len(tokenizer), max_position_embeddings=CONTEXT).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def service(checkpoint: Path) -> Service:
-    return Service.of(load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None), Settings())
+def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
+    """Of a model each token of which is a few bytes: a stop is often in the middle of a character."""
+    return service_of(save_tiny(tmp_path_factory.mktemp("tiny"), max_position_embeddings=CONTEXT), Settings())
 
 
 class Answer:
@@ -71,21 +49,16 @@ class Answer:
 
     def go_on(self, stop: int | None = None, *, fresh: bool = True) -> "Answer":
         """Begin it, or have it go on, up to its end or a stop."""
-        events: list[Event] = []
         said = Message(role="assistant", content=self.text, token_ids=self.token_ids)
-        command = Generate(
-            turn=1,
-            messages=[*self.messages, said] if self.parts else self.messages,
-            max_new_tokens=self.limit,
-            seed=self.started[0].seed if self.parts else 1,
-            first_step=len(self.steps),
-        )
+        messages = [*self.messages, said] if self.parts else self.messages
+        seed = self.started[0].seed if self.parts else 1
+        options = {"max_new_tokens": self.limit, "seed": seed, "first_step": len(self.steps)}
         # Decoders that know nothing: they would know the answer from the times before, and be done at once.
         with self.service.decoders.fresh() if fresh else nullcontext():
-            answer(self.service, command, lambda *new: events.extend(new), Stopping(stop))
-        self.started += [event for event in events if isinstance(event, TurnStarted)]
-        self.parts += [event for event in events if isinstance(event, TurnFinished)]
-        self.steps += [event for event in events if isinstance(event, Step)]
+            events = ask(self.service, *messages, listener=stop_after(stop), **options)
+        self.started += of_kind(events, TurnStarted)
+        self.parts += of_kind(events, TurnFinished)
+        self.steps += of_kind(events, Step)
         return self
 
     @property
@@ -186,9 +159,8 @@ def test_what_cannot_go_on_is_refused_with_the_reason(service: Service) -> None:
         with pytest.raises(NothingToAnswer, match="another model's or another text's"):
             service.chat.fit([user("Where?"), replace(said, token_ids=token_ids)], CONTEXT, WHOLE)
     ended = [*(said.token_ids or []), tokenizer.eos_token_id]
-    command = Generate(turn=1, messages=[user("Where?"), replace(said, token_ids=ended)])
     with pytest.raises(NothingToAnswer, match="is complete"):
-        answer(service, command, lambda *_: None, Stopping(None))
+        ask(service, "Where?", replace(said, token_ids=ended))
     for before in ([], [said], [user("Where?"), said]):
         with pytest.raises(NothingToAnswer, match="behind the question"):
             service.chat.fit([*before, said], CONTEXT, WHOLE)
@@ -198,7 +170,4 @@ def test_what_cannot_go_on_is_refused_with_the_reason(service: Service) -> None:
 
 def test_a_question_that_carries_the_tokens_of_an_end_is_answered(service: Service) -> None:
     ended = [service.loaded.tokenizer.eos_token_id]
-    events: list[Event] = []
-    command = Generate(turn=1, messages=[replace(user("Where?"), token_ids=ended)], max_new_tokens=1)
-    answer(service, command, lambda *new: events.extend(new), Stopping(None))
-    assert isinstance(events[-1], TurnFinished) and events[-1].token_ids
+    assert end_of(ask(service, replace(user("Where?"), token_ids=ended), max_new_tokens=1)).token_ids

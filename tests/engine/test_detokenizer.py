@@ -186,41 +186,41 @@ def test_a_character_of_several_tokens_is_shown_when_it_is_whole(family: str, ch
     assert not any(UNDECODABLE in text for text in texts)
 
 
-def test_the_pieces_of_a_split_character_wait_for_its_last_byte() -> None:
-    tokenizer = tokenizers.byte_level()
-    names = ["ð", "Ł", "ĺ", "Ģ"]  # the four bytes of 😀 as byte-level BPE writes them
-    token_ids = [token_id(tokenizer, name) for name in names]
-    assert pushed(tokenizer, token_ids) == ["", "", "", "😀", ""]
+CHARACTER, BAD_BYTE = ["<0xE4>", "<0xBD>", "<0xA0>"], "<0xFF>"  # of 你
+BEYOND = 3
+"""Names no token: an id behind the last one of the tokenizer."""
+RUNS: dict[str, tuple[str, list[str | int], list[str]]] = {
+    "a split character": ("byte level", ["ð", "Ł", "ĺ", "Ģ"], ["", "", "", "😀", ""]),  # its bytes as BPE writes them
+    "a character that is never completed": ("byte level", ["a", "ð", "Ł"], ["a", "", "", UNDECODABLE]),
+    "a run of bytes": ("sentencepiece", [*CHARACTER, "a"], ["", "", "", "你a", ""]),
+    "a run that a bad byte spoils": (
+        "sentencepiece",
+        [*CHARACTER, BAD_BYTE, "a"],
+        ["", "", "", "", 4 * UNDECODABLE + "a", ""],
+    ),
+    **{
+        f"a run that goes on behind {special}": (
+            "sentencepiece",
+            [*CHARACTER, special, BAD_BYTE, "a"],
+            ["", "", "", "", "", 4 * UNDECODABLE + "a", ""],
+        )
+        for special in ("</s>", "<s>", RESERVED)
+    },
+    "a run that goes on behind an unknown id": (
+        "sentencepiece",
+        [*CHARACTER, BEYOND, BAD_BYTE],
+        ["", "", "", "", "", 4 * UNDECODABLE],
+    ),
+}
+"""Tokens by their names, and what is shown of each, and at the end: what a later byte may spoil is not shown before."""
 
 
-def test_a_character_that_is_never_completed_comes_out_at_the_end_as_the_tokenizer_has_it() -> None:
-    tokenizer = tokenizers.byte_level()
-    token_ids = [token_id(tokenizer, name) for name in ["a", "ð", "Ł"]]
-    assert pushed(tokenizer, token_ids) == ["a", "", "", UNDECODABLE]
-
-
-def byte_tokens(tokenizer: PreTrainedTokenizerBase, values: bytes) -> list[int]:
-    return [token_id(tokenizer, f"<0x{value:02X}>") for value in values]
-
-
-def test_a_run_of_byte_tokens_is_shown_at_its_end() -> None:
-    tokenizer = tokenizers.sentencepiece()
-    token_ids = [*byte_tokens(tokenizer, "你".encode()), token_id(tokenizer, "a")]
-    assert pushed(tokenizer, token_ids) == ["", "", "", "你a", ""]
-
-
-def test_a_run_of_byte_tokens_that_a_bad_byte_spoils_was_never_shown() -> None:
-    tokenizer = tokenizers.sentencepiece()
-    token_ids = [*byte_tokens(tokenizer, "你".encode() + b"\xff"), token_id(tokenizer, "a")]
-    assert pushed(tokenizer, token_ids) == ["", "", "", "", 4 * UNDECODABLE + "a", ""]
-
-
-@pytest.mark.parametrize("special", ["</s>", "<s>", RESERVED])
-def test_a_run_of_byte_tokens_goes_on_behind_a_special_token(special: str) -> None:
-    tokenizer = tokenizers.sentencepiece()
-    run = byte_tokens(tokenizer, "你".encode())
-    spoiled = [*run, token_id(tokenizer, special), *byte_tokens(tokenizer, b"\xff"), token_id(tokenizer, "a")]
-    assert pushed(tokenizer, spoiled) == ["", "", "", "", "", 4 * UNDECODABLE + "a", ""]
+@pytest.mark.parametrize("run", RUNS)
+def test_bytes_are_shown_when_nothing_can_spoil_them_any_more(run: str) -> None:
+    family, names, pieces = RUNS[run]
+    tokenizer = ALL[family]()
+    ids = [len(tokenizer) + name if isinstance(name, int) else token_id(tokenizer, name) for name in names]
+    assert pushed(tokenizer, ids) == pieces
 
 
 @families
@@ -253,12 +253,6 @@ def test_ids_beyond_the_tokenizer_say_nothing(family: str) -> None:
     assert pushed(tokenizer, [a, len(tokenizer) + 3, a]) == ["a", "", "a", ""]
 
 
-def test_an_id_beyond_the_tokenizer_does_not_end_a_run_of_byte_tokens() -> None:
-    tokenizer = tokenizers.sentencepiece()
-    spoiled = [*byte_tokens(tokenizer, "你".encode()), len(tokenizer) + 3, *byte_tokens(tokenizer, b"\xff")]
-    assert pushed(tokenizer, spoiled) == ["", "", "", "", "", 4 * UNDECODABLE]
-
-
 @families
 def test_names_of_tokens_keep_their_leading_space(family: str) -> None:
     tokenizer = ALL[family]()
@@ -269,10 +263,6 @@ def test_names_of_tokens_keep_their_leading_space(family: str) -> None:
     assert names[0].startswith(" ")
 
 
-def test_a_first_word_of_sentencepiece_has_the_space_that_its_token_has() -> None:
-    assert TokenTexts(tokenizers.sentencepiece()).name(token_id(tokenizers.sentencepiece(), "▁the")) == " the"
-
-
 @families
 def test_names_of_special_tokens_are_what_the_tokenizer_calls_them(family: str) -> None:
     tokenizer = ALL[family]()
@@ -280,15 +270,21 @@ def test_names_of_special_tokens_are_what_the_tokenizer_calls_them(family: str) 
     assert TokenTexts(tokenizer).names(list(specials)) == list(specials.values())
 
 
-def test_a_lone_byte_is_named_by_its_value() -> None:
-    level, piece = tokenizers.byte_level(), tokenizers.sentencepiece()
-    assert TokenTexts(level).name(token_id(level, "ä")) == "‹E4›"
-    assert TokenTexts(piece).name(token_id(piece, "<0xE4>")) == "‹E4›"
-
-
-def test_a_lone_byte_of_ascii_is_the_character_that_it_stands_for() -> None:
-    tokenizer = tokenizers.sentencepiece()
-    assert TokenTexts(tokenizer).names(byte_tokens(tokenizer, b"\n~")) == ["\n", "~"]
+@pytest.mark.parametrize(
+    ("family", "token", "name"),
+    [
+        ("sentencepiece", "▁the", " the"),
+        ("byte level", "ä", "‹E4›"),
+        ("sentencepiece", "<0xE4>", "‹E4›"),
+        ("sentencepiece", "<0x0A>", "\n"),
+        ("sentencepiece", "<0x7E>", "~"),
+    ],
+)
+def test_a_token_is_named_by_its_text_and_a_lone_byte_by_its_value_or_its_character(
+    family: str, token: str, name: str
+) -> None:
+    tokenizer = ALL[family]()
+    assert TokenTexts(tokenizer).name(token_id(tokenizer, token)) == name
 
 
 @families
@@ -314,7 +310,7 @@ def test_an_answer_that_pauses_and_goes_on_has_the_text_of_one_without_a_pause(
 
 def test_a_run_of_byte_tokens_with_several_pauses_is_shown_once() -> None:
     tokenizer = tokenizers.sentencepiece()
-    assert paused(tokenizer, byte_tokens(tokenizer, b"ABC"), [1, 2]) == ["A", "B", "C"]
+    assert paused(tokenizer, [token_id(tokenizer, f"<0x{byte:02X}>") for byte in b"ABC"], [1, 2]) == ["A", "B", "C"]
 
 
 def paused(tokenizer: PreTrainedTokenizerBase, token_ids: list[int], places: list[int]) -> list[str]:

@@ -1,7 +1,6 @@
 """An engine does not die without a word, whatever the checkpoint, its tokenizer or a library does."""
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,13 +13,10 @@ from ladechat.engine.pace import StepPace
 from ladechat.engine.server import Engine
 from ladechat.engine.stream import EventStream
 from ladechat.engine_options import EngineOptions
-from ladechat.model.checkpoint.files import LoadError, local_folder, local_gguf
-from ladechat.model.load import load
+from ladechat.model.checkpoint.files import local_folder, local_gguf
 from ladechat.protocol import Event, Failed, Generate, Header, decode_event
 from tests.engine.messages import user
 from tests.engine.wire import Wire
-from tests.model.refusals import assert_told
-from tests.scripted_checkpoint import change
 
 
 class Panic(BaseException):
@@ -83,21 +79,6 @@ def test_a_tokenizer_that_panics_costs_the_answer_and_not_the_engine(monkeypatch
     (failed,) = written.events()
     assert isinstance(failed, Failed) and (failed.turn, failed.fatal) == (3, False)
     assert "Panic" in failed.message
-
-
-@pytest.fixture
-def demo_copy(tmp_path: Path) -> Path:
-    folder = local_folder("demo")
-    assert folder is not None
-    return Path(shutil.copytree(folder, tmp_path / "checkpoint"))
-
-
-@pytest.mark.parametrize("value", ["</s>", [2, "</s>"], {"a": 1}, 2.5], ids=str)
-def test_an_end_of_text_that_is_no_token_id_is_refused_in_a_sentence(demo_copy: Path, value: object) -> None:
-    change(demo_copy / "config.json", eos_token_id=value)
-    with pytest.raises(LoadError) as caught:
-        load(demo_copy, "bad", "cpu", "float32", lambda _: None, lambda _: None)
-    assert_told(caught.value, "unsupported_architecture", "its eos_token_id is not of the kind that belongs there")
 
 
 @pytest.mark.parametrize("find", [local_folder, local_gguf])

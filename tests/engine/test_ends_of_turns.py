@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from ladechat.engine.loading_events import ready
-from ladechat.protocol import Ready, Settings, TurnFinished, TurnStarted, decode_event, encode
-from tests.engine.test_out_of_memory import ask
-from tests.scripted_checkpoint import END_OF_TURN, change, scripted_checkpoint, service_of
+from ladechat.protocol import Ready, Settings, decode_event, encode
+from tests.checkpoints import service_of
+from tests.engine.asking import ask, end_of
+from tests.scripted_checkpoint import END_OF_TURN, scripted_checkpoint
 
 TEXT = "Hello world, how are you? Hello again, world."
 
@@ -22,8 +23,7 @@ def test_an_answer_ends_where_the_template_ends_a_turn_and_not_at_its_length_lim
     service = service_of(folder)
     for decoder in ("autoregressive", "lookahead"):
         service.decoders.apply(Settings(decoder=decoder))
-        end = ask(service, "hi", max_new_tokens=99)[-1]
-        assert isinstance(end, TurnFinished)
+        end = end_of(ask(service, "hi", max_new_tokens=99))
         assert (end.text, end.reason) == (TEXT, "eos")
 
 
@@ -34,21 +34,3 @@ def test_ready_has_the_end_that_was_found_and_says_so(folder: Path) -> None:
     turn = service.loaded.tokenizer.convert_tokens_to_ids(END_OF_TURN)
     assert event.eos_ids == [service.loaded.tokenizer.eos_token_id, turn]
     assert [notice for notice in event.notices if END_OF_TURN in notice]
-
-
-def test_without_a_template_a_known_name_ends_an_answer(tmp_path: Path) -> None:
-    end = ask(service_of(scripted_checkpoint(tmp_path, TEXT, template=None)), "hi", max_new_tokens=99)[-1]
-    assert isinstance(end, TurnFinished) and (end.text, end.reason) == (TEXT, "eos")
-
-
-def test_r1_s_mistake_costs_no_space(tmp_path: Path) -> None:
-    """A byte-level tokenizer.json under the name of Llama's class."""
-    folder = scripted_checkpoint(tmp_path, TEXT)
-    change(folder / "tokenizer_config.json", tokenizer_class="LlamaTokenizerFast")
-    service = service_of(folder)
-    events = ask(service, "a b", max_new_tokens=99)
-    (started,) = (one for one in events if isinstance(one, TurnStarted))
-    end = events[-1]
-    assert isinstance(end, TurnFinished)
-    assert "a b" in service.loaded.tokenizer.decode(started.prompt_ids)
-    assert end.text == TEXT

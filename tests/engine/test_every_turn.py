@@ -1,11 +1,10 @@
 """The prompt of every turn is what the model's chat template makes of the conversation, whatever its manner."""
 
 import copy
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from transformers import PreTrainedTokenizerBase
@@ -13,23 +12,18 @@ from transformers import PreTrainedTokenizerBase
 from ladechat.bench.prompts import make_prompts
 from ladechat.bench.questions import Question
 from ladechat.engine.chat_format import ChatFormat, EncodedPrompt
-from ladechat.engine.server import Engine
-from ladechat.engine.stream import EventStream, Inbox
-from ladechat.engine.turn import Emit, Service, answer
-from ladechat.model.load import LoadedModel, load
+from ladechat.engine.turn import Service
+from ladechat.model.load import LoadedModel
 from ladechat.protocol import (
-    Command,
-    Event,
-    Failed,
-    Generate,
     Message,
     Settings,
     SystemFolded,
-    TurnFinished,
     TurnStarted,
 )
 from ladechat.train.text import read_text
+from tests.checkpoints import load_on_cpu
 from tests.engine import chat_templates
+from tests.engine.asking import Listener, Scripted, ask, end_of, failure, of_kind
 from tests.engine.messages import system, user
 from tests.engine.tokenizers import token_id
 from tests.scripted_checkpoint import script_ids, scripted_checkpoint, scripted_tokenizer
@@ -77,44 +71,30 @@ def with_system_folded(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"role": "user", "content": f"{SYSTEM}\n\n{messages[1]['content']}"}, *messages[2:]]
 
 
+def as_parts(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**message, "content": [{"type": "text", "text": message["content"]}]} for message in messages]
+
+
+Change = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+MANNERS: dict[str, tuple[str, Change | None]] = {
+    **{name: (template, None) for name, template in chat_templates.WITH_A_PLACE_FOR_SYSTEM.items()},
+    "gemma": (chat_templates.GEMMA, with_system_folded),
+    "ignoring a system message": (chat_templates.IGNORING_SYSTEM, with_system_folded),
+    "parts": (chat_templates.PARTS, as_parts),
+}
+"""Templates, and what they want to be given in place of the messages as they are."""
+
+
 @pytest.mark.parametrize("with_system", [True, False])
-@pytest.mark.parametrize("name", chat_templates.WITH_A_PLACE_FOR_SYSTEM)
+@pytest.mark.parametrize("name", MANNERS)
 def test_the_prompt_of_every_turn_is_what_the_template_makes_of_it(name: str, with_system: bool) -> None:
-    talk = Talk(chat_templates.WITH_A_PLACE_FOR_SYSTEM[name])
+    """A system message that it refuses or ignores stands in the first question, which is said."""
+    template, change = MANNERS[name]
+    folds, talk = change is with_system_folded, Talk(template)
     for prompt, messages in turns(talk, *([system(SYSTEM)] if with_system else [])):
-        assert prompt.token_ids == by_transformers(talk.tokenizer, messages)
-        assert not prompt.system_folded
-
-
-@pytest.mark.parametrize("with_system", [True, False])
-@pytest.mark.parametrize("template", [chat_templates.GEMMA, chat_templates.IGNORING_SYSTEM], ids=["gemma", "ignoring"])
-def test_a_system_message_that_a_template_refuses_or_ignores_stands_in_the_first_question_which_is_said(
-    template: str, with_system: bool
-) -> None:
-    talk = Talk(template)
-    for prompt, messages in turns(talk, *([system(SYSTEM)] if with_system else [])):
-        assert prompt.token_ids == by_transformers(
-            talk.tokenizer, with_system_folded(messages) if with_system else messages
-        )
-        assert prompt.system_folded == with_system
-
-
-@pytest.mark.parametrize("with_system", [True, False])
-def test_a_template_that_wants_parts_as_content_gets_them(with_system: bool) -> None:
-    talk = Talk(chat_templates.PARTS)
-    for prompt, messages in turns(talk, *([system(SYSTEM)] if with_system else [])):
-        parts = [{**message, "content": [{"type": "text", "text": message["content"]}]} for message in messages]
-        assert prompt.token_ids == by_transformers(talk.tokenizer, parts)
-
-
-@pytest.mark.parametrize("with_system", [True, False])
-def test_a_base_model_reads_plain_text_with_roles(with_system: bool) -> None:
-    talk = Talk(None)
-    for prompt, messages in turns(talk, *([system(SYSTEM)] if with_system else [])):
-        names = {"user": "User: ", "assistant": "Assistant: ", "system": ""}
-        ends = {"user": "\n", "assistant": "\n", "system": "\n\n"}
-        lines = [names[one["role"]] + one["content"].strip() + ends[one["role"]] for one in messages]
-        assert talk.tokenizer.decode(prompt.token_ids) == "".join([*lines, "Assistant:"])
+        given = change(messages) if change and (with_system or not folds) else messages
+        assert prompt.token_ids == by_transformers(talk.tokenizer, given)
+        assert prompt.system_folded == (folds and with_system)
 
 
 @pytest.mark.parametrize("template", [chat_templates.QWEN_3, chat_templates.R1], ids=["qwen3", "r1"])
@@ -137,7 +117,12 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
         max_position_embeddings=4096,
         num_hidden_layers=1,
     )
-    return load(folder, "scripted", "cpu", "float32", lambda _: None, lambda _: None)
+    return load_on_cpu(folder)
+
+
+def service_with(loaded: LoadedModel, talk: Talk) -> Service:
+    """The service of this model with the template of a conversation."""
+    return Service.of(replace(loaded, tokenizer=talk.tokenizer), Settings(decoder="autoregressive"))
 
 
 def agreeing(one: list[int], other: list[int]) -> int:
@@ -145,29 +130,16 @@ def agreeing(one: list[int], other: list[int]) -> int:
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-class Unstopped:
-    """A listener without anything to say."""
-
-    def take_commands(self) -> bool:
-        return False
-
-    def until_due(self, _emit: Emit) -> float:
-        return 0.0
-
-
 @pytest.mark.parametrize("template", [chat_templates.QWEN_3, chat_templates.CHATML], ids=["qwen3", "chatml"])
 def test_the_engine_sends_that_prompt_and_reads_what_agrees_with_the_turn_before_from_the_cache(
     loaded: LoadedModel, template: str
 ) -> None:
-    talk, events = Talk(template), list[Event]()
-    service = Service.of(replace(loaded, tokenizer=talk.tokenizer), Settings(decoder="autoregressive"))
-    cached = None
+    talk = Talk(template)
+    service, cached = service_with(loaded, talk), None
     for question in QUESTIONS[:3]:
         prompt = talk.ask(question).token_ids
-        answer(service, Generate(turn=1, messages=talk.messages[:-1]), lambda *new: events.extend(new), Unstopped())
-        started = [event for event in events if isinstance(event, TurnStarted)][-1]
-        finished = events[-1]
-        assert isinstance(finished, TurnFinished)
+        events = ask(service, *talk.messages[:-1])
+        (started,), finished = of_kind(events, TurnStarted), end_of(events)
         assert (finished.text, finished.token_ids) == (SAYS, talk.messages[-1].token_ids)
         assert started.prompt_ids == prompt
         assert cached is None or started.cached_tokens == agreeing(cached, prompt)
@@ -175,19 +147,10 @@ def test_the_engine_sends_that_prompt_and_reads_what_agrees_with_the_turn_before
 
 
 def test_a_system_message_without_a_place_is_said_before_the_answer_and_none_is_not(loaded: LoadedModel) -> None:
-    talk, events = Talk(chat_templates.IGNORING_SYSTEM), list[Event]()
-    service = Service.of(replace(loaded, tokenizer=talk.tokenizer), Settings(decoder="autoregressive"))
-    for messages in ([system(SYSTEM), user("Hello?")], [user("Hello?")]):
-        answer(service, Generate(turn=1, messages=messages), lambda *new: events.extend(new), Unstopped())
+    service = service_with(loaded, Talk(chat_templates.IGNORING_SYSTEM))
+    events = [*ask(service, system(SYSTEM), "Hello?"), *ask(service, "Hello?")]
     said = [type(event) for event in events if isinstance(event, SystemFolded | TurnStarted)]
     assert said == [SystemFolded, TurnStarted, TurnStarted]
-
-
-class Stopped(Unstopped):
-    """A user who presses Esc at once."""
-
-    def take_commands(self) -> bool:
-        return True
 
 
 def test_esc_ends_a_template_that_computes_for_ever_and_the_engine_answers_the_next_question(
@@ -196,46 +159,19 @@ def test_esc_ends_a_template_that_computes_for_ever_and_the_engine_answers_the_n
     endless = (
         "{% if messages | length > 1 %}{{ 9 ** (9 ** (4 * messages | length)) }}{% endif %}" + chat_templates.CHATML
     )
-    talk, events = Talk(endless), list[Event]()
-    service = Service.of(replace(loaded, tokenizer=talk.tokenizer), Settings(decoder="autoregressive"))
-    for messages, listener in (([system(SYSTEM), user("Hello?")], Stopped()), ([user("Hello?")], Unstopped())):
-        answer(service, Generate(turn=1, messages=messages), lambda *new: events.extend(new), listener)
-    assert [event.reason for event in events if isinstance(event, TurnFinished)] == ["stopped", "eos"]
-
-
-class Commands:
-    """The inbox of an engine: these commands, and then its end."""
-
-    def __init__(self, *commands: Command) -> None:
-        self._commands = deque(commands)
-
-    def wait(self) -> Command:
-        if not self._commands:
-            raise SystemExit
-        return self._commands.popleft()
-
-    def poll(self, seconds: float | None = 0.0) -> None:
-        return None
-
-
-class Events(list[Event]):
-    """The stream of an engine."""
-
-    def emit(self, *events: Event) -> None:
-        self.extend(events)
+    service = service_with(loaded, Talk(endless))
+    assert end_of(ask(service, system(SYSTEM), "Hello?", listener=Listener(stop_at=1))).reason == "stopped"
+    assert end_of(ask(service, "Hello?")).reason == "eos"
 
 
 def test_a_template_that_refuses_a_conversation_costs_the_question_and_nothing_else(loaded: LoadedModel) -> None:
     picky = "{% if messages | length > 1 %}{{ raise_exception('One question only') }}{% endif %}" + chat_templates.PHI
-    service = Service.of(replace(loaded, tokenizer=Talk(picky).tokenizer), Settings(decoder="autoregressive"))
+    engine = Scripted(service_with(loaded, Talk(picky)))
     two = [user("Hello?"), Message(role="assistant", content="Yes."), user("And?")]
-    inbox, stream = Commands(Generate(turn=1, messages=two), Generate(turn=2, messages=two[:1])), Events()
-    with pytest.raises(SystemExit):
-        Engine(service, cast(EventStream, stream), cast(Inbox, inbox)).run()
-    [refused] = [event for event in stream if isinstance(event, Failed)]
+    refused = failure(engine.ask(*two))
     assert (refused.code, refused.turn, refused.fatal) == ("chat_template", 1, False)
     assert refused.message.endswith("cannot write this conversation: One question only.")
-    assert [(event.turn, event.reason) for event in stream if isinstance(event, TurnFinished)] == [(2, "eos")]
+    assert end_of(engine.ask("Hello?", turn=2)).reason == "eos"
 
 
 # --- a person's text ----------------------------------------------------------------------------------------------

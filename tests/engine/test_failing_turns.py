@@ -12,27 +12,21 @@ from ladechat.engine.chat_format import ChatFormat
 from ladechat.engine.decoders import Decoders
 from ladechat.engine.detokenizer import Detokenizer
 from ladechat.engine.plain_cost import PlainStepCost
-from ladechat.engine.server import Engine
-from ladechat.engine.stream import EventStream
 from ladechat.engine.turn import Service
 from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import (
-    Command,
     Configure,
     Event,
     Failed,
-    Generate,
     Message,
-    Step,
     TurnFinished,
     TurnStarted,
 )
-from tests.engine.messages import user
-from tests.engine.tokenizers import byte_level
-from tests.scripted_checkpoint import SPECIAL, byte_tokenizer, scripted_checkpoint, service_of
-from tests.tiny import random_model
+from tests.checkpoints import save_recurrent, service_of
+from tests.engine.asking import Scripted, assert_adds_up, end_of, failure, of_kind, said_by
+from tests.scripted_checkpoint import SPECIAL, byte_tokenizer, scripted_checkpoint
 
 TEXT = "Hello world, how are you?"
 QUESTION = "the dog"
@@ -57,57 +51,13 @@ STAGES: dict[str, tuple[type | object, str, int]] = {
 """What can fail in an answer, in the order in which it happens, and at which call it does here."""
 
 
-class Answers:
-    """An engine without a process: it carries out commands, and what it says is kept."""
-
-    def __init__(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.events: list[Event] = []
-        stream = object.__new__(EventStream)
-        monkeypatch.setattr(stream, "emit", lambda *events: self.events.extend(events), raising=False)
-        self._commands: list[Command] = []
-        self._engine = Engine(service, stream, self)  # type: ignore[arg-type]  # it is an inbox, too
-        self._engine._learning = iter(())
-
-    def poll(self, seconds: float | None = 0.0) -> None:
-        """Nothing comes while an answer is written."""
-
-    def wait(self) -> Command:
-        if not self._commands:
-            raise KeyboardInterrupt  # the way out of an engine that serves for ever
-        return self._commands.pop(0)
-
-    def carry_out(self, *commands: Command) -> list[Event]:
-        """What it says about these."""
-        self.events.clear()
-        self._commands.extend(commands)
-        with pytest.raises(KeyboardInterrupt):
-            self._engine.run()
-        return list(self.events)
-
-    def ask(self, *messages: Message | str, turn: int = 1) -> list[Event]:
-        said = [one if isinstance(one, Message) else user(one) for one in messages]
-        return self.carry_out(Generate(turn=turn, messages=said, max_new_tokens=10))
-
-
-def ends(events: list[Event]) -> list[TurnFinished]:
-    return [event for event in events if isinstance(event, TurnFinished)]
-
-
-def failures(events: list[Event]) -> list[Failed]:
-    return [event for event in events if isinstance(event, Failed)]
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder, tokenizer = tmp_path_factory.mktemp("tiny"), byte_level()
-    random_model(vocab_size=len(tokenizer)).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture(scope="module")
 def service(checkpoint: Path) -> Service:
     return service_of(checkpoint)
+
+
+def ask(engine: Scripted, *said: Message | str, turn: int = 1) -> list[Event]:
+    return engine.ask(*said, turn=turn, max_new_tokens=10)
 
 
 def fail_at(monkeypatch: pytest.MonkeyPatch, owner: type | object, name: str, call: int) -> None:
@@ -125,72 +75,61 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, owner: type | object, name: str, ca
 @pytest.fixture(scope="module")
 def expected(service: Service) -> TurnFinished:
     """The answer to `QUESTION`, before anything has failed."""
-    with pytest.MonkeyPatch.context() as patch:
-        (end,) = ends(Answers(service, patch).ask(QUESTION))
-        return end
+    return end_of(ask(Scripted(service), QUESTION))
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_whatever_stage_of_an_answer_fails_it_ends_once_and_the_next_question_is_answered(
     stage: str, service: Service, expected: TurnFinished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = Answers(service, monkeypatch)
+    engine = Scripted(service)
     with monkeypatch.context() as patch:
         fail_at(patch, *STAGES[stage])
-        broken = answers.ask("the cat sat on the mat and", turn=2)
-    (failed,) = failures(broken)
-    assert (failed.turn, failed.fatal) == (2, False)
-    started = any(isinstance(event, TurnStarted) for event in broken)
-    assert [end.reason for end in ends(broken)] == ["failed"] * started
+        broken = ask(engine, "the cat sat on the mat and", turn=2)
+    failed = failure(broken)
+    assert (failed.code, failed.turn, failed.fatal) == ("internal", 2, False)
+    started = bool(of_kind(broken, TurnStarted))
+    assert [end.reason for end in of_kind(broken, TurnFinished)] == ["failed"] * started
     assert isinstance(broken[-1], TurnFinished if started else Failed)
-    steps = [event for event in broken if isinstance(event, Step)]
-    assert [step.index for step in steps] == [*range(len(steps))]
-    for end in ends(broken):
-        assert end.token_ids == [token for step in steps for token in step.token_ids]
-        assert end.text == "".join(piece for step in steps for piece in step.pieces)
-    again = answers.ask(QUESTION, turn=3)
-    assert not failures(again)
-    assert (ends(again)[0].token_ids, ends(again)[0].text) == (expected.token_ids, expected.text)
+    if started:
+        assert_adds_up(broken)
+    again = ask(engine, QUESTION, turn=3)
+    assert not of_kind(again, Failed)
+    assert (end_of(again).token_ids, end_of(again).text) == (expected.token_ids, expected.text)
 
 
 def test_an_answer_that_goes_on_and_fails_at_once_comes_to_an_end(
     service: Service, expected: TurnFinished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers, first = Answers(service, monkeypatch), expected
-    said = Message(role="assistant", content=first.text, token_ids=first.token_ids)
+    engine = Scripted(service)
     with monkeypatch.context() as patch:
         fail_at(patch, Detokenizer, "resume", 1)
-        broken = answers.ask(QUESTION, said, turn=2)
-    assert (len(failures(broken)), [end.reason for end in ends(broken)]) == (1, ["failed"])
-    assert ends(broken)[0].token_ids == []
+        broken = ask(engine, QUESTION, said_by(expected), turn=2)
+    assert failure(broken) and (end_of(broken).reason, end_of(broken).token_ids) == ("failed", [])
 
 
 def test_a_model_with_a_recurrent_state_answers_after_a_pass_that_failed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    tokenizer = byte_level()
-    random_model(0, "mamba", vocab_size=len(tokenizer), state_size=4).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    answers = Answers(service_of(tmp_path), monkeypatch)
-    expected = ends(answers.ask(QUESTION))[0].token_ids
+    engine = Scripted(service_of(save_recurrent(tmp_path)))
+    expected = end_of(ask(engine, QUESTION)).token_ids
     with monkeypatch.context() as patch:
         fail_at(patch, SingleTokenRunner, "commit", 2)
-        broken = answers.ask(QUESTION)
-    assert ends(broken)[0].reason == "failed"
-    assert ends(answers.ask(QUESTION))[0].token_ids == expected
+        broken = ask(engine, QUESTION)
+    assert end_of(broken).reason == "failed"
+    assert end_of(ask(engine, QUESTION)).token_ids == expected
 
 
 def test_a_setting_that_cannot_be_carried_out_is_said_once_and_the_engine_goes_on(
     service: Service, expected: TurnFinished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = Answers(service, monkeypatch)
+    engine = Scripted(service)
     with monkeypatch.context() as patch:
         fail_at(patch, Decoders, "apply", 1)
-        said = answers.carry_out(Configure(temperature=0.5))
-    (failed,) = failures(said)
-    assert (failed.turn, failed.fatal) == (None, False)
-    again = answers.ask(QUESTION)
-    assert not failures(again) and ends(again)[0].token_ids == expected.token_ids
+        said = engine.carry_out(Configure(temperature=0.5))
+    assert (failure(said).turn, failure(said).fatal) == (None, False)
+    again = ask(engine, QUESTION)
+    assert not of_kind(again, Failed) and end_of(again).token_ids == expected.token_ids
 
 
 # --- tokens that the model does not know ------------------------------------------------------------------------------
@@ -213,16 +152,16 @@ def not_resized(tmp_path_factory: pytest.TempPathFactory) -> Service:
 
 
 def test_a_token_beyond_the_embeddings_is_named_and_the_next_question_is_answered(
-    not_resized: Service, monkeypatch: pytest.MonkeyPatch
+    not_resized: Service,
 ) -> None:
-    answers = Answers(not_resized, monkeypatch)
-    (failed,) = answers.ask("a tool, please")
+    engine = Scripted(not_resized)
+    (failed,) = ask(engine, "a tool, please")
     assert isinstance(failed, Failed)
     assert (failed.code, failed.turn, failed.fatal) == ("bad_command", 1, False)
     unknown = not_resized.loaded.embeddings
     assert TOOL in failed.message and f"id {unknown}" in failed.message and "IndexError" not in failed.message
     assert "resized" in failed.hint
-    assert ends(answers.ask("hello"))[0].text == TEXT
+    assert end_of(ask(engine, "hello")).text == TEXT
 
 
 def test_that_a_tokenizer_has_tokens_which_the_model_lacks_is_known_at_load(not_resized: Service) -> None:
@@ -231,14 +170,14 @@ def test_that_a_tokenizer_has_tokens_which_the_model_lacks_is_known_at_load(not_
 
 @pytest.mark.parametrize("token_id", [-1, 10**6])
 def test_ids_of_no_model_in_an_answer_that_goes_on_are_refused_and_the_next_question_is_answered(
-    token_id: int, not_resized: Service, monkeypatch: pytest.MonkeyPatch
+    token_id: int, not_resized: Service
 ) -> None:
-    answers = Answers(not_resized, monkeypatch)
+    engine = Scripted(not_resized)
     unknown = not_resized.loaded.embeddings
     for ids in ([token_id], [unknown]):
-        (failed,) = answers.ask("hello", Message(role="assistant", content="", token_ids=ids))
+        (failed,) = ask(engine, "hello", Message(role="assistant", content="", token_ids=ids))
         assert isinstance(failed, Failed) and failed.turn == 1
-    assert ends(answers.ask("hello"))[0].text == TEXT
+    assert end_of(ask(engine, "hello")).text == TEXT
 
 
 def test_an_id_that_the_tokenizer_does_not_know_has_no_text_and_a_number_for_a_name(tmp_path: Path) -> None:

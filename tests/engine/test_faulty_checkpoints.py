@@ -8,10 +8,9 @@ import contextlib
 import json
 import os
 import shutil
-from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from gguf import GGMLQuantizationType as Kind
@@ -21,40 +20,23 @@ from hypothesis import strategies as st
 from ladechat.engine.failures import or_say_why_not
 from ladechat.engine.loading_events import LoadingReport
 from ladechat.engine.server import _serve_model
-from ladechat.engine.stream import EventStream, Inbox
 from ladechat.engine_options import EngineOptions
 from ladechat.model.checkpoint.fetch import fetch
-from ladechat.model.load import load
-from ladechat.protocol import Event, Failed, Generate, Ready, Settings, TurnFinished
+from ladechat.protocol import Event, Failed, Generate, Ready, TurnFinished
+from tests.checkpoints import LOOKAHEAD, load_on_cpu
+from tests.engine.asking import Script, failure, of_kind
 from tests.engine.messages import user
 from tests.engine.tokenizers import byte_level
 from tests.gguf_files import write_gguf
+from tests.scripted_checkpoint import change as change_entries
 from tests.scripted_checkpoint import scripted_checkpoint
 from tests.tiny import random_model
 
 HUGE = 10**400
 INDEX, WEIGHTS = "model.safetensors.index.json", "model.safetensors"
 FILES = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
-VALUES: list[Any] = [
-    None,
-    True,
-    -1,
-    0,
-    1,
-    3,
-    10**12,
-    HUGE,
-    -HUGE,
-    0.5,
-    1e308,
-    "",
-    "x",
-    [],
-    [[]],
-    {},
-    {"a": 3},
-    "\ud800",
-]
+NUMBERS: list[Any] = [-1, 0, 1, 3, 10**12, HUGE, -HUGE, 0.5, 1e308]
+VALUES: list[Any] = [None, True, *NUMBERS, "", "x", "\ud800", [], [[]], {}, {"a": 3}]
 """What stands in the place of a value."""
 
 
@@ -63,61 +45,33 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scripted_checkpoint(tmp_path_factory.mktemp("sound"), "Hi there")
 
 
-class Stream(list[Event]):
-    """What an engine says."""
-
-    def emit(self, *events: Event) -> None:
-        self.extend(events)
-
-
-class OneQuestion:
-    """The inbox of an engine that is asked once, and then ended."""
-
-    stop_came = False
-
-    def __init__(self) -> None:
-        self._commands = deque([Generate(turn=1, messages=[user("hello")], max_new_tokens=4)])
-
-    def wait(self) -> Generate:
-        if not self._commands:
-            raise SystemExit
-        return self._commands.popleft()
-
-    def poll(self, seconds: float | None = 0.0) -> None:
-        """Nothing comes meanwhile."""
-
-
-def said_of(checkpoint: Path) -> Stream:
+def said_of(checkpoint: Path) -> list[Event]:
     """What an engine says of a checkpoint, up to the end of its first answer."""
-    stream = Stream()
+    script: Any = Script(Generate(turn=1, messages=[user("hello")], max_new_tokens=4))
 
     def work() -> int:
-        folder = fetch(str(checkpoint), lambda done, total: None)
-        loaded = load(folder, "the model", "cpu", "float32", lambda _: None, lambda _: None)
-        report, inbox = LoadingReport(cast(EventStream, stream)), cast(Inbox, OneQuestion())
-        options = EngineOptions(settings=Settings(decoder="lookahead"))
-        return _serve_model(loaded, options, report, cast(EventStream, stream), inbox)
+        loaded = load_on_cpu(fetch(str(checkpoint), lambda done, total: None), name="the model")
+        return _serve_model(loaded, EngineOptions(settings=LOOKAHEAD), LoadingReport(script), script, script)
 
     with contextlib.suppress(SystemExit):
-        or_say_why_not(work, stream.emit)
-    return stream
+        or_say_why_not(work, script.emit)
+    return list(script.events)
 
 
-def check(stream: Stream) -> None:
+def check(events: list[Event]) -> None:
     """It was refused in a sentence, or answered, or the question was refused in one."""
-    failures = [event for event in stream if isinstance(event, Failed)]
-    assert failures or any(isinstance(event, TurnFinished) for event in stream)
+    failures = of_kind(events, Failed)
+    assert bool(failures) or bool(of_kind(events, TurnFinished))
     for failed in failures:
         assert "Something went wrong" not in failed.message and "report it" not in failed.hint, failed
         assert "\n" not in failed.message and len(failed.message) < 500 and failed.hint
 
 
-def refusal(stream: Stream) -> str:
+def refusal(events: list[Event]) -> str:
     """The sentence of a checkpoint that was not loaded, or whose question was not answered."""
-    check(stream)
-    (failed,) = [event for event in stream if isinstance(event, Failed)]
-    assert failed.fatal != any(isinstance(event, Ready) for event in stream)
-    return failed.message
+    check(events)
+    assert failure(events).fatal != bool(of_kind(events, Ready))
+    return failure(events).message
 
 
 # --- one fault of each kind -------------------------------------------------------------------------------------------
@@ -127,7 +81,7 @@ Fault = Callable[[Path], object]
 
 def entry(file: str, **changes: Any) -> Fault:
     """Other values of a JSON file."""
-    return lambda folder: (folder / file).write_text(json.dumps({**json.loads((folder / file).read_text()), **changes}))
+    return lambda folder: change_entries(folder / file, **changes)
 
 
 def header(change: Callable[[dict[str, Any]], object]) -> Fault:
@@ -163,22 +117,12 @@ def index(text: str) -> Fault:
     return fault
 
 
-def pipe(file: str) -> Fault:
-    """A named pipe in the place of a file: whoever reads it waits for ever."""
+def instead(file: str, make: Callable[[Path], object] = os.mkfifo) -> Fault:
+    """Something else in the place of a file, by default a named pipe: whoever reads it waits for ever."""
 
     def fault(folder: Path) -> None:
         (folder / file).unlink(missing_ok=True)
-        os.mkfifo(folder / file)
-
-    return fault
-
-
-def device(file: str) -> Fault:
-    """A device in the place of a file."""
-
-    def fault(folder: Path) -> None:
-        (folder / file).unlink(missing_ok=True)
-        (folder / file).symlink_to("/dev/null")
+        make(folder / file)
 
     return fault
 
@@ -218,11 +162,14 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "a deep index": (index('{"weight_map":' * 100_000), "nested too deeply"),
     "an index that is empty": (index("{}"), "cannot be loaded"),
     "an adapter alone": (adapter_alone, "is an adapter (LoRA)"),
-    "a pipe for config.json": (pipe("config.json"), "config.json of"),
-    "a pipe for generation_config.json": (pipe("generation_config.json"), "is a named pipe, not a file"),
-    "a pipe for the weights": (pipe(WEIGHTS), "is a named pipe, not a file"),
-    "a pipe for vocab.txt": (pipe("vocab.txt"), "is a named pipe, not a file"),
-    "a device for tokenizer.json": (device("tokenizer.json"), "is a device, not a file"),
+    "a pipe for config.json": (instead("config.json"), "config.json of"),
+    "a pipe for generation_config.json": (instead("generation_config.json"), "is a named pipe, not a file"),
+    "a pipe for the weights": (instead(WEIGHTS), "is a named pipe, not a file"),
+    "a pipe for vocab.txt": (instead("vocab.txt"), "is a named pipe, not a file"),
+    "a device for tokenizer.json": (
+        instead("tokenizer.json", lambda path: path.symlink_to("/dev/null")),
+        "is a device, not a file",
+    ),
     "a template that divides by zero": (template("{{ 1 / 0 }}"), "division by zero"),
     "a template that writes nothing": (template("{{ ''.nothing }}"), "leaves out what the question says"),
 }
@@ -233,18 +180,15 @@ def test_a_fault_of_a_checkpoint_is_said_in_a_sentence(name: str, sound: Path, t
     folder = shutil.copytree(sound, tmp_path / "model")
     fault, says = FAULTS[name]
     fault(folder)
-    stream = said_of(folder)
-    if says:
-        assert says in refusal(stream)
-    else:
-        check(stream)
+    events = said_of(folder)
+    check(events)
+    assert not says or says in refusal(events)
 
 
 def test_passes_give_what_they_give_whatever_config_json_says_of_its_form(sound: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(sound, tmp_path / "model")
     entry("config.json", return_dict=False)(folder)
-    stream = said_of(folder)
-    assert not [event for event in stream if isinstance(event, Failed)]
+    assert not of_kind(said_of(folder), Failed)
 
 
 # --- any value in the place of any other ------------------------------------------------------------------------------

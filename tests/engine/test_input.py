@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -85,6 +86,19 @@ def test_a_shutdown_and_the_end_of_the_input_end_the_process(says: bytes, monkey
     assert inbox.poll() is None
 
 
+@contextlib.contextmanager
+def python(code: str, stdin: int = subprocess.PIPE) -> Iterator["subprocess.Popen[bytes]"]:
+    """A Python that runs this, and ends with the test."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
 LONG_OPERATION = """
 import os, ctypes
 from ladechat.engine.stream import EventStream, Inbox
@@ -110,16 +124,37 @@ def test_the_end_of_the_input_ends_an_engine_in_the_middle_of_one_long_operation
     """No thread of Python runs while one call holds the lock, as a template that computes one huge number does. torch
     gives it away while it computes.
     """
-    code = LONG_OPERATION.replace("{call}", call)
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
+    with python(LONG_OPERATION.replace("{call}", call)) as process:
         assert process.stdin is not None and process.stdout is not None
         process.stdout.readline()
         process.stdin.close()
         assert process.wait(timeout=patience()) == exit_code
-    finally:
-        process.kill()
-        process.wait()
+
+
+def test_the_end_of_the_input_ends_an_engine_whose_events_nobody_reads() -> None:
+    """A parent that hangs must not leave an engine, and with it a GPU's memory, behind."""
+    code = (
+        "import os, threading\n"
+        "from ladechat.engine.stream import EventStream, Inbox\n"
+        "from ladechat.protocol import Loading\n"
+        "stream = EventStream.take_over_stdout()\n"
+        "def emit():\n"
+        "    while True: stream.emit(Loading(stage=1, stages=1, doing='x' * 4096))\n"
+        "os.set_blocking(stream._descriptor, False)\n"
+        "try:\n"
+        "    while True: os.write(stream._descriptor, b'x')\n"
+        "except BlockingIOError:\n"
+        "    os.set_blocking(stream._descriptor, True)\n"
+        "threading.Thread(target=emit, daemon=True).start()\n"
+        "while not stream._lock.locked(): pass\n"
+        "Inbox(0, stream); os.write(2, b'full')\n"
+        "threading.Event().wait()\n"
+    )
+    with python(code) as process:
+        assert process.stdin is not None and process.stderr is not None
+        assert process.stderr.read(4) == b"full"
+        process.stdin.close()
+        assert process.wait(timeout=patience()) == 0
 
 
 def test_what_watches_the_input_ends_with_the_engine() -> None:
@@ -130,18 +165,14 @@ def test_what_watches_the_input_ends_with_the_engine() -> None:
         "os.read(0, 1); os._exit(3)\n"
     )
     reader, writer = os.pipe()  # this end stays open: the watcher has to see the end of the engine, not of the input
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=reader, stdout=subprocess.PIPE)
-    os.close(reader)
-    try:
+    with python(code, reader) as process:
+        os.close(reader)
         assert process.stdout is not None
         watcher = int(process.stdout.readline())
         with brings(lambda: is_gone(watcher)):
             os.write(writer, b"x")
             assert process.wait(timeout=patience()) == 3
-    finally:
-        os.close(writer)
-        process.kill()
-        process.wait()
+    os.close(writer)
 
 
 class PollOfMacOS:

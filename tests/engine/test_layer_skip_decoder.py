@@ -18,9 +18,10 @@ from ladechat.engine.preparing import SEARCH_STAGE, search_layers
 from ladechat.engine.turn import Service
 from ladechat.layer_search import read_skipped, write_skipped
 from ladechat.model.checkpoint.files import LoadError
-from ladechat.model.load import load
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import Event, Failed, Loading, Ready, Settings, Stop
+from tests.checkpoints import service_of
+from tests.engine.asking import of_kind
 from tests.engine.wire import Wire, started
 from tests.llama2 import save_checkpoint
 from tests.tiny import layered_runner_for, random_model, runner_for
@@ -94,7 +95,7 @@ def test_what_a_search_finds_is_skipped_at_once(tmp_path: Path, monkeypatch: pyt
 def test_an_engine_searches_while_it_loads_and_says_how_far_it_is(tmp_path: Path) -> None:
     model = str(save_checkpoint(tmp_path))
     wire, _ = started("--model", model, "--decoder", NAME, "--layer-search", "1")
-    loading = [event for event in wire.seen if isinstance(event, Loading)]
+    loading = of_kind(wire.seen, Loading)
     assert {event.stages for event in loading} == {STAGES + 1}
     search = [event for event in loading if event.doing == SEARCH_STAGE]
     assert [event.stoppable for event in loading] == [event in search for event in loading]
@@ -121,8 +122,7 @@ def test_a_stop_ends_a_search_and_a_close_the_engine(end: str) -> None:
         return
     wire.send(Stop())
     ready = wire.until(Ready)
-    last = [event for event in wire.seen if isinstance(event, Loading)][-1]
-    assert ready.t - last.t < patience()
+    assert ready.t - of_kind(wire.seen, Loading)[-1].t < patience()
     steps, _ = wire.ask("What is it?", max_new_tokens=4)
     assert steps
     wire.close()
@@ -141,11 +141,6 @@ class Report:
         self.doing.append(doing)
 
 
-def service_of(folder: Path) -> Service:
-    loaded = load(save_checkpoint(folder), "tiny", "cpu", "float32", lambda stage: None, lambda fraction: None)
-    return Service.of(loaded, Settings())
-
-
 def search(service: Service, stop_wanted: Callable[[], bool], emitted: list[Event]) -> Report:
     report = Report()
     search_layers(service, 3600, cast(Any, report), stop_wanted, lambda *events: emitted.extend(events))
@@ -153,7 +148,7 @@ def search(service: Service, stop_wanted: Callable[[], bool], emitted: list[Even
 
 
 def test_a_stop_is_heard_after_the_pass_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    service, asked = service_of(tmp_path), count()
+    service, asked = service_of(save_checkpoint(tmp_path), Settings()), count()
     results: list[layer_search.Found] = []
 
     def noted(*given: Any) -> layer_search.Found:
@@ -169,7 +164,7 @@ def test_a_stop_is_heard_after_the_pass_under_way(tmp_path: Path, monkeypatch: p
 
 
 def test_the_question_is_put_in_the_models_chat_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    service, prompts = service_of(tmp_path), list[list[int]]()
+    service, prompts = service_of(save_checkpoint(tmp_path), Settings()), list[list[int]]()
     monkeypatch.setattr(service.decoders, "search_layers", lambda prompt, over: prompts.append(prompt))
     search(service, lambda: False, [])
     text = service.loaded.tokenizer.decode(prompts[0])
@@ -180,7 +175,7 @@ def test_a_search_that_fails_is_told_of_and_the_engine_goes_on(tmp_path: Path, m
     def fails(prompt: object, over: object) -> None:
         raise FloatingPointError("not finite")
 
-    service, emitted = service_of(tmp_path), list[Event]()
+    service, emitted = service_of(save_checkpoint(tmp_path), Settings()), list[Event]()
     monkeypatch.setattr(service.decoders, "search_layers", fails)
     search(service, lambda: False, emitted)
     [failed] = emitted
@@ -190,7 +185,7 @@ def test_a_search_that_fails_is_told_of_and_the_engine_goes_on(tmp_path: Path, m
 def test_a_search_that_the_model_does_not_allow_is_refused_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service = service_of(tmp_path)
+    service = service_of(save_checkpoint(tmp_path), Settings())
     monkeypatch.setattr(TreeRunner, "layers", 1)
     with pytest.raises(LoadError, match="No layer of tiny can be skipped: At least 2 layers are needed, and") as caught:
         search(service, lambda: False, [])

@@ -14,18 +14,15 @@ from msgspec.structs import replace
 from ladechat import catalog
 from ladechat.engine import server
 from ladechat.engine.decoders import smaller
-from ladechat.engine.failures import unexpected
 from ladechat.engine.stream import EventStream
-from ladechat.engine.turn import Emit, Service, answer
+from ladechat.engine.turn import Service
 from ladechat.engine_options import EngineOptions
-from ladechat.model.load import load
 from ladechat.model.runners import kv_cache, out_of_memory
 from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.tree import SMALL_CHUNK, TreeRunner
 from ladechat.protocol import (
     Event,
     Failed,
-    Generate,
     Message,
     Prefilling,
     Settings,
@@ -34,66 +31,13 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
-from tests.engine.tokenizers import byte_level
-from tests.tiny import random_model
-
-# As torch 2.11 words them: the first of CUDA's own errors is raised outside of torch's allocator.
-LOOKAHEAD = Settings(decoder="lookahead")
-
-ERRORS = {
-    "CUDA": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has …"),
-    "CUDA, outside of the allocator": RuntimeError("CUDA error: out of memory"),
-    "cuBLAS": RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
-    "MPS": RuntimeError("MPS backend out of memory (MPS allocated: 17.92 GB, max allowed: 18.13 GB)."),
-    "CPU": RuntimeError("[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you tried"),
-    "Python": MemoryError(),
-}
-
-
-class Listener:
-    """Lets a turn run."""
-
-    def take_commands(self) -> bool:
-        return False
-
-    def until_due(self, _emit: Emit) -> float:
-        return 0.0
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder, tokenizer = tmp_path_factory.mktemp("tiny"), byte_level()
-    random_model(vocab_size=len(tokenizer)).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+from tests.checkpoints import save_recurrent, service_of
+from tests.engine.asking import ask, assert_adds_up, end_of, failure, of_kind, said_by
 
 
 @pytest.fixture
 def service(checkpoint: Path) -> Service:
-    return Service.of(load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None), LOOKAHEAD)
-
-
-def ask(service: Service, *messages: Message | str, max_new_tokens: int = 20) -> list[Event]:
-    events: list[Event] = []
-    said = [one if isinstance(one, Message) else Message(role="user", content=one) for one in messages]
-    answer(
-        service,
-        Generate(turn=1, messages=said, max_new_tokens=max_new_tokens),
-        lambda *new: events.extend(new),
-        Listener(),
-    )
-    return events
-
-
-def end_of(events: list[Event]) -> TurnFinished:
-    end = events[-1]
-    assert isinstance(end, TurnFinished)
-    return end
-
-
-def failure(events: list[Event]) -> Failed:
-    (failed,) = (event for event in events if isinstance(event, Failed))
-    return failed
+    return service_of(checkpoint)
 
 
 @pytest.fixture
@@ -122,10 +66,10 @@ def fails_at_pass(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 def test_memory_that_is_used_up_in_a_pass_fails_the_turn_and_the_same_conversation_goes_on(
     service: Service, fails_at_pass: Callable[[int], None], number: int
 ) -> None:
-    first = end_of(ask(service, "the dog"))
+    first = end_of(ask(service, "the dog", max_new_tokens=20))
     talk: list[Message | str] = [
         "the dog",
-        Message(role="assistant", content=first.text, token_ids=first.token_ids),
+        said_by(first),
         "and the cat",
     ]
     expected = end_of(ask(service, *talk, max_new_tokens=60))
@@ -135,9 +79,7 @@ def test_memory_that_is_used_up_in_a_pass_fails_the_turn_and_the_same_conversati
     *before, failed, applied, finished = ask(service, *talk, max_new_tokens=60)
     assert isinstance(failed, Failed) and isinstance(applied, SettingsApplied) and isinstance(finished, TurnFinished)
     assert (failed.code, failed.turn, failed.fatal, finished.reason) == ("out_of_memory", 1, False, "failed")
-    steps = [step for step in before if isinstance(step, Step)]
-    assert finished.token_ids == [token for step in steps for token in step.token_ids]
-    assert finished.text == "".join(piece for step in steps for piece in step.pieces)
+    assert_adds_up([*before, finished])
     assert finished.token_ids == expected.token_ids[: len(finished.token_ids)]
     assert bool(finished.token_ids) == (number > 2)
     assert finished.memory is not None and finished.memory.cache_bytes == 0, "given back"
@@ -150,15 +92,15 @@ def test_the_next_answer_takes_smaller_passes_and_its_settings_are_told(
     service: Service, fails_at_pass: Callable[[int], None]
 ) -> None:
     fails_at_pass(8)
-    events = ask(service, "the dog")
-    (applied,) = (event for event in events if isinstance(event, SettingsApplied))
+    events = ask(service, "the dog", max_new_tokens=20)
+    (applied,) = of_kind(events, SettingsApplied)
     assert applied.settings.parameters == catalog.resolved("lookahead", {"window": 2, "ngram": 2, "guesses": 2})
     assert "lookahead, W 2, N 2, G 2." in failure(events).message
-    again = ask(service, "the dog")
-    began = next(event for event in again if isinstance(event, TurnStarted))
+    again = ask(service, "the dog", max_new_tokens=20)
+    (began,) = of_kind(again, TurnStarted)
     assert (began.settings, began.cached_tokens) == (applied.settings, 0)
-    assert max(step.timing.slots for step in again if isinstance(step, Step)) <= 2 * 2
-    assert max(step.timing.slots for step in events if isinstance(step, Step)) > 4
+    assert max(step.timing.slots for step in of_kind(again, Step)) <= 2 * 2
+    assert max(step.timing.slots for step in of_kind(events, Step)) > 4
 
 
 def test_a_prompt_for_which_the_memory_did_not_suffice_is_read_in_smaller_chunks(
@@ -166,25 +108,25 @@ def test_a_prompt_for_which_the_memory_did_not_suffice_is_read_in_smaller_chunks
 ) -> None:
     text = "the dog and the cat " * 20
     fails_at_pass(1)
-    assert failure(ask(service, text)).code == "out_of_memory"
-    read = [0, *(event.done_tokens for event in ask(service, text) if isinstance(event, Prefilling))]
+    assert failure(ask(service, text, max_new_tokens=20)).code == "out_of_memory"
+    read = [0, *(event.done_tokens for event in of_kind(ask(service, text, max_new_tokens=20), Prefilling))]
     assert len(read) > 2 and max(after - before for before, after in pairwise(read)) == SMALL_CHUNK
 
 
 def test_where_it_happens_again_plain_decoding_goes_on(service: Service, fails_at_pass: Callable[[int], None]) -> None:
-    expected = end_of(ask(service, "the dog")).token_ids
+    expected = end_of(ask(service, "the dog", max_new_tokens=20)).token_ids
     told = []
     for _ in range(3):
         fails_at_pass(3)
-        told.append(failure(ask(service, "the dog")).message)
+        told.append(failure(ask(service, "the dog", max_new_tokens=20)).message)
     assert [message.rsplit(": ")[-1] for message in told] == [
         "lookahead, W 2, N 2, G 2.",
         "plain decoding.",
         "plain decoding.",
     ]
-    again = ask(service, "the dog")
+    again = ask(service, "the dog", max_new_tokens=20)
     assert end_of(again).token_ids == expected
-    assert {step.timing.slots for step in again if isinstance(step, Step)} == {1}
+    assert {step.timing.slots for step in of_kind(again, Step)} == {1}
 
 
 @pytest.mark.parametrize("decoder", [name for name, info in catalog.DECODERS.items() if info.parameters])
@@ -236,16 +178,16 @@ def small_service(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
     """Its cache begins with 16 tokens, so that a short text makes it grow."""
     monkeypatch.setattr(kv_cache, "SMALLEST_CAPACITY", 16)
     monkeypatch.setattr(kv_cache, "SMALLEST_GROWTH", 4)
-    return Service.of(load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None), LOOKAHEAD)
+    return service_of(checkpoint)
 
 
 def test_where_the_cache_cannot_be_doubled_it_grows_by_what_is_needed_and_nobody_notices(
     service: Service, small_service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = end_of(ask(service, "the dog"))
+    expected = end_of(ask(service, "the dog", max_new_tokens=20))
     before = cache_of(small_service).capacity
     budget = Budget(monkeypatch, 6 * before - 1)
-    answered = end_of(ask(small_service, "the dog"))
+    answered = end_of(ask(small_service, "the dog", max_new_tokens=20))
     assert budget.refused and budget.refused[0] == 4 * before
     assert (answered.token_ids, answered.reason) == (expected.token_ids, expected.reason)
 
@@ -254,17 +196,17 @@ def test_where_the_cache_cannot_grow_at_all_its_memory_is_given_back_and_the_con
     service: Service, small_service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was written fits as soon as the slabs that it outgrew are no longer there beside the new ones."""
-    whole = end_of(ask(service, "the dog"))
-    said = Message(role="assistant", content=whole.text, token_ids=whole.token_ids)
-    expected = end_of(ask(service, "the dog", said, "and"))
+    whole = end_of(ask(service, "the dog", max_new_tokens=20))
+    said = said_by(whole)
+    expected = end_of(ask(service, "the dog", said, "and", max_new_tokens=20))
     budget = Budget(monkeypatch, 2 * cache_of(small_service).capacity)
-    broken = ask(small_service, "the dog")
+    broken = ask(small_service, "the dog", max_new_tokens=20)
     assert failure(broken).code == "out_of_memory" and budget.refused
     assert end_of(broken).token_ids == whole.token_ids[: len(end_of(broken).token_ids)]
     assert (cache_of(small_service).length, cache_of(small_service).capacity) == (0, 0)
     assert all(slab.untyped_storage().nbytes() == 0 for slab in cache_of(small_service)._slabs.values())
     monkeypatch.undo()
-    assert end_of(ask(small_service, "the dog", said, "and")).token_ids == expected.token_ids
+    assert end_of(ask(small_service, "the dog", said, "and", max_new_tokens=20)).token_ids == expected.token_ids
 
 
 def test_nothing_of_a_failed_pass_stays_alive(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,16 +225,13 @@ def test_nothing_of_a_failed_pass_stays_alive(service: Service, monkeypatch: pyt
 
     monkeypatch.setattr(TreeRunner, "_model_pass", failing)
     monkeypatch.setattr("ladechat.model.runners.tree.release_memory", release_memory)
-    assert failure(ask(service, "the dog")).code == "out_of_memory"
+    assert failure(ask(service, "the dog", max_new_tokens=20)).code == "out_of_memory"
     assert handed_back == [[True]]
 
 
 def test_a_model_with_a_recurrent_state_goes_on_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tokenizer = byte_level()
-    random_model(0, "mamba", vocab_size=len(tokenizer), state_size=4).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    service = Service.of(load(tmp_path, "tiny", "cpu", "float32", lambda _: None, lambda _: None), LOOKAHEAD)
-    expected = end_of(ask(service, "the dog")).token_ids
+    service = service_of(save_recurrent(tmp_path))
+    expected = end_of(ask(service, "the dog", max_new_tokens=20)).token_ids
     with monkeypatch.context() as patch:
         calls: list[None] = []
         forward = service.loaded.model.forward
@@ -305,10 +244,10 @@ def test_a_model_with_a_recurrent_state_goes_on_too(monkeypatch: pytest.MonkeyPa
             return result
 
         patch.setattr(service.loaded.model, "forward", failing)
-        broken = ask(service, "the dog")
+        broken = ask(service, "the dog", max_new_tokens=20)
     assert failure(broken).code == "out_of_memory"
     assert end_of(broken).token_ids == expected[: len(end_of(broken).token_ids)] != []
-    assert end_of(ask(service, "the dog")).token_ids == expected
+    assert end_of(ask(service, "the dog", max_new_tokens=20)).token_ids == expected
 
 
 @pytest.mark.parametrize("place", ["weights._reporting", "self_check.check_trees"])
@@ -329,12 +268,3 @@ def test_memory_that_is_used_up_while_a_model_loads_ends_the_engine_in_a_sentenc
     failed = failure(events)
     assert (failed.code, failed.fatal, events[-1]) == ("out_of_memory", True, failed)
     assert "--dtype bfloat16" in failed.hint and "conversation" not in failed.hint
-
-
-@pytest.mark.parametrize("device", ERRORS)
-def test_each_way_in_which_memory_runs_out_is_known_as_such(device: str) -> None:
-    assert unexpected(ERRORS[device], turn=1, fatal=False).code == "out_of_memory"
-
-
-def test_not_every_error_is_one_of_memory() -> None:
-    assert unexpected(RuntimeError("CUDA error: device-side assert triggered"), turn=1, fatal=False).code == "internal"

@@ -113,10 +113,16 @@ def steps_of(engine: Line, turn: int) -> list[Step]:
     return engine.of_turn(Step, turn)
 
 
+def stepped_to_its_end(engine: Line, turn: int) -> TurnFinished:
+    """The end of an answer that waits, step by step."""
+    while not engine.of_turn(TurnFinished, turn):
+        engine.step()
+        heard(engine)
+    return engine.of_turn(TurnFinished, turn)[0]
+
+
 def test_paused_it_takes_no_step_and_one_for_each_that_is_asked_for(paced: Inside) -> None:
-    paced.send(PAUSE)
-    turn = paced.generate(QUESTION, max_new_tokens=60)
-    paced.until(TurnStarted)
+    turn = paced.begin(QUESTION, steps=0, max_new_tokens=60)
     heard(paced)
     assert steps_of(paced, turn) == []
     for number in range(1, 4):
@@ -156,9 +162,7 @@ def test_a_slider_moved_between_two_steps_changes_the_window_of_the_very_next_on
 )
 def test_a_stop_while_it_waits_leaves_exactly_the_tokens_that_were_seen(paced: Inside, slow: protocol.Pace) -> None:
     """Also at the slowest pace that there is."""
-    paced.send(PAUSE)
-    turn = paced.generate(QUESTION, max_new_tokens=60)
-    paced.until(TurnStarted)
+    turn = paced.begin(QUESTION, steps=0, max_new_tokens=60)
     paced.send(slow)
     paced.until(Step)
     heard(paced)
@@ -171,9 +175,7 @@ def test_a_stop_while_it_waits_leaves_exactly_the_tokens_that_were_seen(paced: I
 
 def test_a_stop_and_the_pace_of_the_next_answer_come_together(paced: Inside) -> None:
     """Esc in a pause sends a stop and then the usual pace: no step is taken between the two."""
-    paced.send(PAUSE)
-    turn = paced.generate(QUESTION, max_new_tokens=60)
-    paced.until(TurnStarted)
+    turn = paced.begin(QUESTION, steps=0, max_new_tokens=60)
     paced.send(Stop())
     paced.send(FULL_SPEED)
     steps, finished = paced.finish(turn)
@@ -189,10 +191,7 @@ def test_the_pace_holds_for_the_next_answer_and_another_question_is_refused_whil
         refused = paced.generate(QUESTION)
         failed = paced.until(Failed)
         assert (failed.code, failed.turn) == ("busy", refused)
-        while not paced.of_turn(TurnFinished, turn):
-            paced.step()
-            heard(paced)
-        assert len(paced.of_turn(TurnFinished, turn)[0].token_ids) == 3
+        assert len(stepped_to_its_end(paced, turn).token_ids) == 3
 
 
 def test_waiting_counts_neither_for_a_step_nor_for_the_answer(paced: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,13 +207,8 @@ def test_waiting_counts_neither_for_a_step_nor_for_the_answer(paced: Inside, mon
         return command
 
     monkeypatch.setattr(paced.inbox, "poll", poll_for_an_hour)
-    paced.send(PAUSE)
-    turn = paced.generate(QUESTION, max_new_tokens=4)
-    paced.until(TurnStarted)
-    while not paced.of_turn(TurnFinished, turn):
-        paced.step()
-        heard(paced)
-    steps, finished = steps_of(paced, turn), paced.of_turn(TurnFinished, turn)[0]
+    turn = paced.begin(QUESTION, steps=0, max_new_tokens=4)
+    finished, steps = stepped_to_its_end(paced, turn), steps_of(paced, turn)
     assert waits and len(steps) > 1
     assert all(0 < step.timing.step_ms < 1000 * 1800 for step in steps)
     assert finished.decode_seconds < 1800
@@ -248,9 +242,7 @@ def test_a_recording_of_a_pause_has_the_pause_and_is_played_with_it(
     "fields", [b'"steps_per_second":-1', b'"steps_per_second":1001', b'"steps_per_second":"4"', b'"step":1']
 )
 def test_a_pace_that_is_none_is_refused_and_changes_nothing(paced: Inside, fields: bytes) -> None:
-    paced.send(PAUSE)
-    turn = paced.generate(QUESTION, max_new_tokens=60)
-    paced.until(TurnStarted)
+    turn = paced.begin(QUESTION, steps=0, max_new_tokens=60)
     paced.send(b'{"command":"pace",' + fields + b"}\n")
     assert paced.until(Failed).code == "bad_command"
     heard(paced)

@@ -7,11 +7,8 @@ from hypothesis import strategies as st
 from ladechat.engine.chat_format import ChatFormat
 from ladechat.protocol import Message
 from tests.engine import tokenizers
-from tests.engine.messages import FAMILIES, answered, families, forgotten, system, user, with_template
+from tests.engine.messages import FAMILIES, answered, families, forgotten, system, user
 from tests.engine.tokenizers import decoded, encoded, token_id
-
-SHOUTING = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] | upper + '\n' }}{% endfor %}"
-FORGETFUL = "{{ bos_token + messages[-1]['content'] }}"
 
 
 def prompt_by_text(chat: ChatFormat, messages: list[Message]) -> list[int]:
@@ -82,12 +79,3 @@ def test_an_answer_with_ids_outside_the_vocabulary_is_its_text(stray: int) -> No
     answer = Message(role="assistant", content="sat", token_ids=[*encoded(tokenizer, "sat"), stray])
     messages = [user("the cat"), answer, user("why?")]
     assert chat.encode(messages) == prompt_by_text(chat, messages)
-
-
-@pytest.mark.parametrize("template", [SHOUTING, FORGETFUL])
-def test_an_answer_is_what_a_template_makes_of_it(template: str) -> None:
-    tokenizer = with_template(template)
-    messages = [user("the cat"), answered(tokenizer, encoded(tokenizer, "sat on the mat")), user("why?")]
-    plain = [{"role": message.role, "content": message.content} for message in messages]
-    text = str(tokenizer.apply_chat_template(plain, tokenize=False, add_generation_prompt=True))
-    assert ChatFormat(tokenizer).encode(messages) == encoded(tokenizer, text)

@@ -5,24 +5,21 @@ from pathlib import Path
 import pytest
 
 from ladechat.engine import turn
-from ladechat.engine.turn import Emit, Service, answer
-from ladechat.model.load import load
-from ladechat.protocol import Event, Generate, Message, PolicyChoice, Settings, Step
+from ladechat.engine.turn import Emit, Service
+from ladechat.protocol import Event, PolicyChoice, Settings, Step
+from tests.checkpoints import service_of
+from tests.engine.asking import Listener, ask, of_kind
 from tests.engine.clock import Clock
-from tests.engine.tokenizers import byte_level
-from tests.tiny import random_model
 
 TIMING_SECONDS = 1000.0
 
 
-class ToAuto:
+class ToAuto(Listener):
     """Turns to `auto` before a step, counted from 0."""
 
     def __init__(self, service: Service, before: int) -> None:
+        super().__init__()
         self._service, self._left = service, before
-
-    def take_commands(self) -> bool:
-        return False
 
     def until_due(self, _emit: Emit) -> float:
         if self._left == 0:
@@ -31,20 +28,11 @@ class ToAuto:
         return 0.0
 
 
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder, tokenizer = tmp_path_factory.mktemp("tiny"), byte_level()
-    random_model(5, vocab_size=len(tokenizer)).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture
 def service(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
     """A runner whose larger passes cost hardly more than small ones, and whose timing takes long."""
     clock = Clock(monkeypatch, turn)
-    loaded = load(checkpoint, "tiny", "cpu", "float32", lambda _: None, lambda _: None)
-    service = Service.of(loaded, Settings(decoder="lookahead"))
+    service = service_of(checkpoint)
     costs = service.decoders._shared.costs
 
     def refresh() -> None:
@@ -58,15 +46,12 @@ def service(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
 
 
 def events_of(service: Service, to_auto_before: int) -> list[Event]:
-    events: list[Event] = []
-    asked = Generate(turn=1, messages=[Message(role="user", content="again and again")], max_new_tokens=40)
-    answer(service, asked, lambda *new: events.extend(new), ToAuto(service, to_auto_before))
-    return events
+    return ask(service, "again and again", listener=ToAuto(service, to_auto_before), max_new_tokens=40)
 
 
 @pytest.mark.parametrize("before", [0, 5], ids=["at the beginning", "in the middle"])
 def test_the_time_that_timing_passes_takes_is_no_steps_time(service: Service, before: int) -> None:
-    steps = [event for event in events_of(service, before) if isinstance(event, Step)]
+    steps = of_kind(events_of(service, before), Step)
     assert service.decoders.timed_seconds == TIMING_SECONDS
     for step in steps:
         assert step.timing.forward_ms <= step.timing.step_ms + 1e-3 < 1000 * TIMING_SECONDS / 2
@@ -84,6 +69,6 @@ def test_the_window_is_told_to_take_part_exactly_where_it_does(service: Service)
     for now in ({1: 0.001, 64: 0.1}, {1: 0.001, 64: 0.001}):
         costs._set(now)
         events = events_of(service, -1)
-        shown = any(step.window is not None for step in events if isinstance(step, Step))
-        told = {event.window for event in events if isinstance(event, PolicyChoice)}
+        shown = any(step.window is not None for step in of_kind(events, Step))
+        told = {event.window for event in of_kind(events, PolicyChoice)}
         assert told == {shown} == {True}

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.engine.pool_file import FORMAT, VERSION, PoolFileError, read, write
-from ladechat.protocol import Failed, Ready, Step
-from tests.engine.wire import Wire, started
+from tests.engine.wire import Wire, refused, started
 
 ngrams = st.lists(st.lists(st.integers(0, 50), min_size=2, max_size=6).map(tuple), max_size=30)
 
@@ -132,28 +131,16 @@ def test_an_engine_goes_on_with_the_pool_of_the_one_before(tmp_path: Path) -> No
 def test_an_engine_with_a_file_that_is_no_pool_says_so_and_ends(tmp_path: Path) -> None:
     path = tmp_path / "pool"
     path.write_text("not a pool")
-    wire = Wire("--model", "demo", "--pool", str(path))
-    failed = wire.until(Failed)
-    assert (failed.code, failed.fatal) == ("pool_file", True) and str(path) in failed.message
-    assert wire.wait_for_end() == 1
-    assert not any(isinstance(event, Ready | Step) for event in wire.seen)
+    failed = refused("--model", "demo", "--pool", str(path))
+    assert failed.code == "pool_file" and str(path) in failed.message
 
 
 @pytest.mark.full
 def test_a_file_in_a_folder_that_is_not_there_is_told_at_the_start(tmp_path: Path) -> None:
-    wire = Wire("--model", "demo", "--pool", str(tmp_path / "missing" / "pool"))
-    failed = wire.until(Failed)
-    assert (failed.code, failed.fatal) == ("pool_file", True) and "cannot be written" in failed.message
-    assert wire.wait_for_end() == 1
+    failed = refused("--model", "demo", "--pool", str(tmp_path / "missing" / "pool"))
+    assert failed.code == "pool_file" and "cannot be written" in failed.message
 
 
 def test_a_tokenizer_without_a_fingerprint_has_no_pool_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(PoolFileError, match="cannot be told from others"):
         read(tmp_path / "pool", NGramPool(), "unknown", vocabulary=9)
-
-
-def test_a_device_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", Path(os.devnull)):
-        with pytest.raises(PoolFileError, match="a named pipe or a device"):
-            read(path, NGramPool(), "here", vocabulary=9)

@@ -5,17 +5,13 @@ from pathlib import Path
 import pytest
 
 from ladechat.protocol import Configure, SettingsApplied
-from tests.engine.tokenizers import sentencepiece
+from tests.checkpoints import save_recurrent
 from tests.engine.wire import started
-from tools.tiny_models import tiny_model
 
 
 @pytest.mark.full
 def test_a_model_with_a_recurrent_state_is_decoded_plainly_whatever_decoder_is_wanted(tmp_path: Path) -> None:
-    tokenizer = sentencepiece()
-    tiny_model("mamba", vocab_size=len(tokenizer)).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    wire, ready = started("--model", str(tmp_path), "--decoder", "lookahead")
+    wire, ready = started("--model", str(save_recurrent(tmp_path)), "--decoder", "lookahead")
     assert ready.single_token is not None and "one token a pass" in ready.single_token
     assert [info.name for info in ready.decoders] == ["autoregressive"]
     assert ready.settings.decoder == "autoregressive"

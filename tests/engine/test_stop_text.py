@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from ladechat.engine.chat_format import NothingToAnswer
 from ladechat.engine.detokenizer import TokenTexts
 from ladechat.engine.stop_text import StopText
-from ladechat.engine.turn import Emit, Service, answer
-from ladechat.protocol import Event, Generate, Message, Settings, Step, TurnFinished
+from ladechat.engine.turn import Service
+from ladechat.protocol import Message, Settings, Step, TurnFinished
+from tests.checkpoints import service_of
 from tests.engine import tokenizers
+from tests.engine.asking import ask, end_of, of_kind, said_by, stop_after
 from tests.engine.messages import user
-from tests.scripted_checkpoint import script_ids, scripted_checkpoint, service_of
+from tests.scripted_checkpoint import script_ids, scripted_checkpoint
 
 pytestmark = pytest.mark.usefixtures("unasked_in_the_prompt")
 
@@ -22,30 +24,13 @@ STOP = "\nUser:"
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
     """A base model: no template, and it always goes on with a question."""
-    return service_of(scripted_checkpoint(tmp_path_factory.mktemp("base"), SAYS, template=None), decoder="auto")
+    return service_of(scripted_checkpoint(tmp_path_factory.mktemp("base"), SAYS, template=None), Settings())
 
 
-class Stopping:
-    """Wants a stop after so many steps."""
-
-    def __init__(self, steps: int = 1000) -> None:
-        self._left = 2 + steps  # it is asked before the prompt, and after it
-
-    def take_commands(self) -> bool:
-        self._left -= 1
-        return self._left <= 0
-
-    def until_due(self, _emit: Emit) -> float:
-        return 0.0
-
-
-def answered(service: Service, messages: list[Message], steps: int = 1000) -> tuple[TurnFinished, str]:
-    """The end of an answer, and its pieces as one text."""
-    events: list[Event] = []
-    answer(service, Generate(turn=1, messages=messages), lambda *new: events.extend(new), Stopping(steps))
-    finished = events[-1]
-    assert isinstance(finished, TurnFinished)
-    return finished, "".join(piece for event in events if isinstance(event, Step) for piece in event.pieces)
+def answered(service: Service, *said: Message, steps: int | None = None) -> tuple[TurnFinished, str]:
+    """The end of an answer, which may be stopped after some steps, and its pieces as one text."""
+    events = ask(service, *said, listener=stop_after(steps))
+    return end_of(events), "".join(piece for step in of_kind(events, Step) for piece in step.pieces)
 
 
 @pytest.mark.parametrize("decoder", ["autoregressive", "lookahead", "recycling"])
@@ -54,7 +39,7 @@ def test_every_decoder_ends_an_answer_at_the_same_token_before_the_next_question
 ) -> None:
     service.decoders.apply(Settings(decoder=decoder))
     for _ in range(2):  # the second time drafts foresee the answer
-        finished, shown = answered(service, [user("Really?")])
+        finished, shown = answered(service, user("Really?"))
         assert finished.reason == "eos"
         assert finished.text == shown == " Yes, indeed."
         assert finished.token_ids == script_ids(service.loaded.tokenizer, SAYS)
@@ -63,19 +48,17 @@ def test_every_decoder_ends_an_answer_at_the_same_token_before_the_next_question
 @pytest.mark.parametrize("steps", [2, 3])
 def test_an_answer_that_goes_on_ends_there_too(service: Service, steps: int) -> None:
     service.decoders.apply(Settings(decoder="autoregressive"))
-    first, shown = answered(service, [user("Really?")], steps)
+    first, shown = answered(service, user("Really?"), steps=steps)
     assert first.reason == "stopped"
-    half = Message(role="assistant", content=first.text, token_ids=first.token_ids)
-    second, more = answered(service, [user("Really?"), half])
+    second, more = answered(service, user("Really?"), said_by(first))
     assert (second.reason, shown + more) == ("eos", " Yes, indeed.")
 
 
 def test_an_answer_that_has_reached_its_stop_is_complete(service: Service) -> None:
     service.decoders.apply(Settings(decoder="autoregressive"))
-    ended, _ = answered(service, [user("Really?")])
-    whole = Message(role="assistant", content=ended.text, token_ids=ended.token_ids)
+    ended, _ = answered(service, user("Really?"))
     with pytest.raises(NothingToAnswer, match="is complete"):
-        answered(service, [user("Really?"), whole])
+        answered(service, user("Really?"), said_by(ended))
 
 
 @given(text=st.text(st.sampled_from("\nUser: x")), sizes=st.lists(st.integers(1, 4), min_size=30, max_size=30))

@@ -135,13 +135,8 @@ def test_a_template_that_computes_for_ever_is_refused_without_a_stop_too(monkeyp
         ("{{ messages[0].content + '\\ud800' }}", "half a character"),
     ],
 )
-def test_a_template_that_fails_is_refused_in_a_sentence_that_says_why_and_what_to_do(
-    source: str, why: str | None
-) -> None:
+def test_a_template_that_fails_is_refused_in_a_sentence_that_says_why_and_what_to_do(source: str, why: str) -> None:
     chat = ChatFormat(with_template(source))
-    if why is None:
-        assert chat.encode([user("a")])
-        return
     with pytest.raises(
         RefusedByTemplate, match=f"The model's chat template cannot write this conversation: .*{why}"
     ) as caught:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoModelForCausalLM
 
 from ladechat.engine_options import EngineOptions
 from ladechat.protocol import (
@@ -27,12 +27,13 @@ from ladechat.protocol import (
     TurnStarted,
 )
 from ladechat.session.live import LiveEngine
+from tests.checkpoints import save
 from tests.engine.forked import Forked
 from tests.engine.tokenizers import sentencepiece
 from tests.engine.wire import ROOT, Line, Wire
 from tests.hostile_folder import HostileFolder
 from tests.session.test_live import end_of
-from tests.tiny import SHAPE, plain
+from tests.tiny import new_model, plain
 from tests.waiting import patience, wait_for
 
 LIMIT = 40
@@ -43,17 +44,8 @@ QUESTION = "the cat sat on the mat"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random Llama in float64, whose four heads are shared out, with its tokenizer."""
     folder = tmp_path_factory.mktemp("shared") / "checkpoint"
-    torch.manual_seed(0)
     vocabulary = len(sentencepiece()) + len(sentencepiece()) % 2
-    config = AutoConfig.for_model("llama", **{**SHAPE, "vocab_size": vocabulary})
-    model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.float64).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() > 1:
-                parameter.mul_(4.0)
-    model.save_pretrained(folder)
-    sentencepiece().save_pretrained(folder)
-    return folder
+    return save(folder, new_model(vocab_size=vocabulary).double(), sentencepiece())
 
 
 def shared_by_two(folder: Path, working_directory: Path = ROOT) -> Wire:
@@ -320,4 +312,3 @@ def test_what_cannot_be_shared_is_said_before_another_process_is_started(argumen
     assert failed.fatal and says in failed.message
     assert workers_of(engine.process.pid) == []
     assert engine.wait_for_end() == 1
-    assert "Traceback" not in engine.log

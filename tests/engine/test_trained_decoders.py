@@ -7,11 +7,11 @@ import torch
 
 from ladechat import catalog
 from ladechat.engine.decoders import Decoders, RefusedSettings
-from ladechat.model.load import load
 from ladechat.model.trained import Maps, write_trained
-from ladechat.protocol import Configure, Failed, Ready, Settings, SettingsApplied
+from ladechat.protocol import Configure, Failed, Settings, SettingsApplied
+from tests.checkpoints import load_on_cpu
 from tests.engine.inside import inside
-from tests.engine.wire import Wire
+from tests.engine.wire import refused
 from tests.llama2 import save_checkpoint
 from tests.made_up_maps import made_up, made_up_for, save_made_up
 from tests.tiny import layered_runner_for, random_model
@@ -67,28 +67,22 @@ def test_an_engine_refuses_one_in_a_sentence_and_goes_on(tmp_path: Path) -> None
 
 @pytest.mark.full
 def test_an_engine_that_is_started_with_one_ends_with_the_reason(tmp_path: Path) -> None:
-    wire = Wire("--model", str(save_checkpoint(tmp_path)), "--decoder", "hidden_transfer")
-    failed = wire.until(Failed)
-    assert (failed.code, failed.fatal) == ("load_failed", True)
+    failed = refused("--model", str(save_checkpoint(tmp_path)), "--decoder", "hidden_transfer")
+    assert failed.code == "load_failed"
     assert failed.message.startswith("Hidden transfer cannot be used with this model: Nothing was trained")
     assert failed.message.endswith(".") and "--decoder" in failed.hint
-    assert wire.wait_for_end() == 1
-    assert not any(isinstance(event, Ready) for event in wire.seen)
 
 
 @pytest.mark.full
 def test_a_file_of_another_model_that_is_named_ends_the_engine_with_the_reason(tmp_path: Path) -> None:
     write_trained(tmp_path / "other", made_up("medusa", 3, 64))
-    wire = Wire("--model", "demo", "--maps", str(tmp_path / "other"))
-    failed = wire.until(Failed)
-    assert (failed.code, failed.fatal) == ("load_failed", True)
-    assert "was trained for another model, made up" in failed.message
-    assert wire.wait_for_end() == 1
+    failed = refused("--model", "demo", "--maps", str(tmp_path / "other"))
+    assert failed.code == "load_failed" and "was trained for another model, made up" in failed.message
 
 
 def test_an_engine_drafts_with_what_lies_beside_its_model(tmp_path: Path) -> None:
     save_made_up(save_checkpoint(tmp_path))
-    loaded = load(tmp_path, "tiny", "cpu", "float32", lambda stage: None, lambda fraction: None)
+    loaded = load_on_cpu(tmp_path)
     found = Decoders(loaded.runner, torch.device("cpu"), Settings(), maps=loaded.maps)
     for name in NEEDING:
         found.apply(Settings(decoder=name))

@@ -9,10 +9,6 @@ from ladechat.protocol import (
     Configure,
     Failed,
     Generate,
-    HistoryTrimmed,
-    Message,
-    PolicyChoice,
-    Prefilling,
     SettingsApplied,
     Step,
     Stop,
@@ -49,16 +45,6 @@ def test_pieces_concatenate_to_the_text(engine: Inside) -> None:
     [began] = engine.of_turn(TurnStarted, finished.turn)
     assert began.messages == [QUESTION]
     assert isinstance(engine.seen[-1], TurnFinished)
-
-
-def test_both_decoders_write_the_same(engine: Inside) -> None:
-    _, looked_ahead = engine.ask(QUESTION)
-    engine.send(Configure(decoder="autoregressive"))
-    engine.until(SettingsApplied)
-    steps, plain = engine.ask(QUESTION)
-    assert plain.token_ids == looked_ahead.token_ids
-    assert plain.steps == len(plain.token_ids)
-    assert {step.timing.slots for step in steps} == {1}
 
 
 def test_auto_writes_the_same_and_gives_way_to_fixed_numbers_in_the_middle_of_an_answer(
@@ -100,22 +86,6 @@ def test_a_parameter_that_was_given_counts_for_all_decoders_and_a_default_for_it
             assert wire.until(SettingsApplied).settings.parameters == expected
 
 
-def test_why_auto_drafts_as_it_does_is_told_in_the_middle_and_at_the_end(engine: Inside) -> None:
-    engine.send(Configure(decoder="auto"))
-    _, finished = engine.ask(LONG, max_new_tokens=LIMIT)
-    told = engine.of_turn(PolicyChoice, finished.turn)
-    assert told and isinstance(engine.seen[-2], PolicyChoice | Step)
-    for event in told:
-        assert event.slots >= 1 and event.tokens >= 1
-        assert event.costs[0].slots == event.expected[0].slots == 1 and event.expected[0].tokens == 1
-        assert all(one.ms > 0 for one in event.costs)
-        tokens = [one.tokens for one in event.expected]
-        assert tokens == sorted(tokens)
-    engine.send(Configure(decoder="suffix"))
-    _, finished = engine.ask(LONG, max_new_tokens=LIMIT)
-    assert not engine.of_turn(PolicyChoice, finished.turn)
-
-
 def test_settings_change_between_two_steps_of_a_running_answer(engine: Inside) -> None:
     expected = engine.ask(LONG, max_new_tokens=LIMIT)[1].token_ids
     turn = engine.begin(LONG, max_new_tokens=LIMIT)
@@ -137,53 +107,9 @@ def test_settings_change_between_two_steps_of_a_running_answer(engine: Inside) -
     assert applied[-1].parameters == catalog.resolved("lookahead", {"window": 9, "ngram": 4, "guesses": 2})
 
 
-def test_a_stop_ends_the_answer_with_what_there_is(engine: Inside) -> None:
-    _, whole = engine.ask(LONG, max_new_tokens=LIMIT)
-    turn = engine.begin(LONG, steps=3)
-    engine.send(Stop())
-    _, finished = engine.finish(turn)
-    assert finished.reason == "stopped"
-    assert whole.text.startswith(finished.text)
-    assert "".join(piece for step in engine.of_turn(Step, turn) for piece in step.pieces) == finished.text
-    engine.go_on()
-    assert engine.ask(LONG, max_new_tokens=LIMIT)[1].token_ids == whole.token_ids
-
-
 def test_a_stop_that_comes_with_the_question_is_not_lost(engine: Inside) -> None:
     engine.send(encode(Generate(turn=998, messages=[LONG])) + encode(Stop()))
     assert engine.until(TurnFinished).reason == "stopped"
-
-
-def test_the_next_turn_reuses_everything_that_is_cached(engine: Inside) -> None:
-    _, first = engine.ask(QUESTION)
-    [prompt] = [began.prompt_ids for began in engine.of_turn(TurnStarted, first.turn)]
-    answer = Message(role="assistant", content=first.text, token_ids=first.token_ids)
-    _, second = engine.ask(QUESTION, answer, user("Why?"), max_new_tokens=4)
-    [began] = engine.of_turn(TurnStarted, second.turn)
-    cached = [*prompt, *first.token_ids][:-1]  # the last token was never fed
-    agree = [one == other for one, other in zip(cached, began.prompt_ids, strict=False)]
-    assert began.cached_tokens == [*agree, False].index(False) > len(prompt), "the text of an answer has its tokens"
-
-
-def test_a_limit_is_kept_and_named(engine: Inside) -> None:
-    _, finished = engine.ask(QUESTION, max_new_tokens=7)
-    assert (finished.reason, len(finished.token_ids)) == ("max_new_tokens", 7)
-
-
-def test_history_that_outgrows_the_context_is_trimmed_by_whole_turns(engine: Inside) -> None:
-    turns = [
-        message for _ in range(12) for message in (user("pool " * 80), Message(role="assistant", content="yes " * 60))
-    ]
-    _, finished = engine.ask(*turns, QUESTION, max_new_tokens=4)
-    [trimmed] = engine.of_turn(HistoryTrimmed, finished.turn)
-    [began] = engine.of_turn(TurnStarted, finished.turn)
-    assert finished.reason == "max_new_tokens"
-    assert trimmed.tokens_before > 2048 >= trimmed.tokens_after == len(began.prompt_ids)
-    assert trimmed.dropped_messages == 2 * trimmed.dropped_turns
-    assert began.messages == [*turns[trimmed.dropped_messages :], QUESTION]
-    prefills = engine.of_turn(Prefilling, finished.turn)
-    assert len(prefills) > 1  # in chunks
-    assert prefills[-1].done_tokens == prefills[-1].total_tokens == len(began.prompt_ids) - 1
 
 
 def test_one_message_too_long_is_refused_with_the_numbers(engine: Inside) -> None:
@@ -192,14 +118,6 @@ def test_one_message_too_long_is_refused_with_the_numbers(engine: Inside) -> Non
     assert (failed.code, failed.turn, failed.fatal) == ("message_too_long", turn, False)
     assert "2,048" in failed.message
     assert engine.ask(QUESTION, max_new_tokens=3)[1].reason == "max_new_tokens"
-
-
-def test_a_second_question_in_the_middle_of_an_answer_is_refused(engine: Inside) -> None:
-    turn = engine.begin(LONG)
-    engine.send(Generate(turn=999, messages=[QUESTION]))
-    assert engine.until(Failed).code == "busy"
-    engine.go_on()
-    assert engine.finish(turn)[1].reason == "eos"
 
 
 def test_the_estimate_is_the_sum_of_what_the_steps_say(engine: Inside) -> None:

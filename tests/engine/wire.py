@@ -18,6 +18,7 @@ from ladechat.protocol import (
     WHERE,
     Command,
     Event,
+    Failed,
     Generate,
     Message,
     Pace,
@@ -225,6 +226,16 @@ class Wire(ProcessLine):
         )
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         super().__init__(process, process.stdin, process.stdout, process.stderr)
+
+
+def refused(*arguments: str) -> Failed:
+    """Why an engine, as a process, has ended before it was ready."""
+    wire = Wire(*arguments)
+    failed = wire.until(Failed)
+    assert wire.wait_for_end() == 1
+    wire.rest()
+    assert failed.fatal and not any(isinstance(event, Ready | Step) for event in wire.seen)
+    return failed
 
 
 def started(*arguments: str) -> tuple[Wire, Ready]:

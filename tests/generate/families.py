@@ -23,7 +23,7 @@ from transformers import (
     Qwen2VLForConditionalGeneration,
 )
 
-from tests.tiny import SHAPE, VOCABULARY
+from tests.tiny import SHAPE, VOCABULARY, enlarged
 from tools.tiny_models import tiny_model
 
 PAIR: dict[str, Any] = {
@@ -52,12 +52,7 @@ def model_of(family: str, seed: int = 0) -> PreTrainedModel:
     if family not in BUILDERS:
         return tiny_model(family, seed)
     torch.manual_seed(seed)
-    model: PreTrainedModel = BUILDERS[family]().eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() > 1:
-                parameter.mul_(4.0)
-    return model
+    return enlarged(BUILDERS[family]())
 
 
 def _blt() -> PreTrainedModel:

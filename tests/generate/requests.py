@@ -29,6 +29,28 @@ def lookahead(model: PreTrainedModel, *arguments: Any, **request: Any) -> Any:
     return lookahead_generate(model, *arguments, **request)
 
 
+def asked(model: PreTrainedModel, *arguments: Any, door: Any, **request: Any) -> Any:
+    """What lookahead decoding makes of a request, called by itself or, through the door, by `generate`."""
+    if door:
+        return generate(model, *arguments, **request, custom_generate=lookahead_generate)
+    return lookahead(model, *arguments, **request)
+
+
+def assert_as_generate(
+    model: PreTrainedModel, *arguments: Any, door: Any = False, theirs: Any = None, **request: Any
+) -> Any:
+    """Lookahead decoding returns what `generate` does with the same random numbers. What that is.
+
+    `theirs` is the model that `generate` writes with, where each of them needs one of its own.
+    """
+    torch.manual_seed(1)
+    expected = generate(theirs or model, *arguments, **request)
+    torch.manual_seed(1)
+    result = asked(model, *arguments, door=door, **request)
+    assert_same(result, expected, request)
+    return result
+
+
 class Collected(BaseStreamer):
     """What a streamer was given."""
 

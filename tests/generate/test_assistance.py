@@ -6,8 +6,7 @@ import pytest
 import torch
 from transformers import LogitsProcessorList, StoppingCriteriaList, SynthIDTextWatermarkingConfig
 
-from ladechat import lookahead_generate
-from tests.generate.requests import PAD, PROMPT, AfterTwins, generate, handed_on, lookahead
+from tests.generate.requests import PAD, PROMPT, AfterTwins, asked, generate, handed_on, lookahead
 from tests.generate.test_output import BanAtTheThird
 from tests.tiny import VOCABULARY, random_model
 
@@ -16,15 +15,13 @@ REQUEST: dict[str, Any] = {"max_new_tokens": 20, "pad_token_id": PAD, "eos_token
 
 @pytest.mark.parametrize("option", [{"prompt_lookup_num_tokens": 3}, {"assistant_model": "another model"}])
 def test_a_greedy_text_is_the_same_with_assistance(option: dict[str, Any]) -> None:
-
     def ask(with_what: Any, **also: Any) -> torch.Tensor:
         assistant = {"assistant_model": random_model(4)} if "assistant_model" in option else {}
         text: torch.Tensor = with_what(random_model(2), PROMPT, **{**REQUEST, **option, **assistant}, **also)
         return text
 
     expected = ask(generate)
-    assert torch.equal(ask(lookahead), expected)
-    assert torch.equal(ask(generate, custom_generate=lookahead_generate), expected)
+    assert all(torch.equal(ask(asked, door=door), expected) for door in (False, True))
 
 
 @pytest.mark.parametrize("door", [True, False])
@@ -52,7 +49,7 @@ def test_where_assistance_would_change_the_text_it_assists(
 
     expected = ask(generate)
     with handed_on(f"with {name} generate {why}"):
-        result = ask(generate, custom_generate=lookahead_generate) if door else ask(lookahead)
+        result = ask(asked, door=door)
     assert torch.equal(result, expected)
 
 

@@ -9,9 +9,9 @@ import torch
 from accelerate import cpu_offload  # type: ignore[import-untyped]  # it has no types
 from transformers import LlamaForCausalLM
 
-from ladechat import lookahead_generate, lookahead_steps
+from ladechat import lookahead_steps
 from tests.generate.families import model_of
-from tests.generate.requests import PAD, PROMPT, generate, lookahead, padded_row
+from tests.generate.requests import PAD, PROMPT, assert_as_generate, generate, lookahead, padded_row
 from tests.tiny import random_model
 
 OWN_LOOP = "transformers' own loop"
@@ -26,28 +26,22 @@ def test_what_a_family_writes_is_what_generate_writes(family: str) -> None:
     for length, padded_to, sample in ((50, 50, False), (9, 9, True), (7, 20, False)):
         row = padded_row(length, padded_to)
         request: dict[str, Any] = {**row, "max_new_tokens": 8, "pad_token_id": PAD, "do_sample": sample}
-        torch.manual_seed(1)
-        expected = generate(model, **request)
-        torch.manual_seed(1)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            assert torch.equal(lookahead(model, **request), expected), length
+            assert_as_generate(model, **request)
         if family in FAST:
             assert any(OWN_LOOP in str(one.message) for one in said) == (padded_to > length)
 
 
 def test_a_model_of_sounds_is_written_by_its_own_loop() -> None:
     model = model_of("csm")
-    expected = generate(model, PROMPT % 40, max_new_tokens=3, do_sample=False)
     with pytest.warns(UserWarning, match="CsmForConditionalGeneration has a decoding loop of its own"):
-        assert torch.equal(lookahead(model, PROMPT % 40, max_new_tokens=3, do_sample=False), expected)
+        assert_as_generate(model, PROMPT % 40, max_new_tokens=3, do_sample=False)
 
 
 def test_positions_on_several_axes_are_not_asked_to_be_left_out() -> None:
     """Nobody gave them: a model of texts and pictures has them made for text, too."""
-    model = model_of("qwen2_vl")
-    result = generate(model, PROMPT, max_new_tokens=12, custom_generate=lookahead_generate)
-    assert torch.equal(result, generate(model, PROMPT, max_new_tokens=12))
+    assert_as_generate(model_of("qwen2_vl"), PROMPT, door=True, max_new_tokens=12)
 
 
 @pytest.mark.filterwarnings("ignore:for .*copying from a non-meta parameter")
@@ -57,7 +51,7 @@ def test_a_model_whose_weights_are_elsewhere_is_written_by_its_own_loop_and_has_
     cpu_offload(model, torch.device("cpu"))
     request = {**padded_row(20, 20), "max_new_tokens": 12, "pad_token_id": PAD}
     with pytest.warns(UserWarning, match="fetched for each pass"):
-        assert torch.equal(lookahead(model, **request), generate(random_model(3), **request))
+        assert_as_generate(model, theirs=random_model(3), **request)
     with pytest.raises(ValueError, match=r"There are no steps to show: .*fetched for each pass"):
         lookahead_steps(model, PROMPT, max_new_tokens=3)
 

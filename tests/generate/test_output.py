@@ -7,8 +7,19 @@ import pytest
 import torch
 from transformers import LogitsProcessor
 
-from ladechat import lookahead_generate, lookahead_steps
-from tests.generate.requests import PAD, PROMPT, SCORES, assert_same, generate, handed_on, lookahead, padded_batch
+from ladechat import lookahead_steps
+from tests.generate.requests import (
+    PAD,
+    PROMPT,
+    SCORES,
+    asked,
+    assert_as_generate,
+    assert_same,
+    generate,
+    handed_on,
+    lookahead,
+    padded_batch,
+)
 from tests.tiny import random_model
 
 
@@ -16,12 +27,8 @@ from tests.tiny import random_model
 def test_scores_and_logits_are_those_of_generate(do_sample: bool) -> None:
     model = random_model(2)
     request = {"max_new_tokens": 12, "repetition_penalty": 1.2, "do_sample": do_sample, "pad_token_id": PAD, **SCORES}
-    torch.manual_seed(1)
-    expected = generate(model, PROMPT, **request)
-    torch.manual_seed(1)
-    result = lookahead(model, PROMPT, **request)
+    result = assert_as_generate(model, PROMPT, **request)
     assert len(result.scores) == len(result.logits) == 12
-    assert_same(result, expected)
 
 
 @pytest.mark.parametrize("door", [True, False])
@@ -33,11 +40,7 @@ def test_beam_search_is_that_of_transformers(door: bool, more: dict[str, Any]) -
     expected = generate(model, **request)
     torch.manual_seed(2)
     with handed_on("beam search writes several texts"):
-        if door:
-            result = generate(model, **request, custom_generate=lookahead_generate, window=4)
-        else:
-            result = lookahead(model, **request, window=4)
-    assert_same(result, expected)
+        assert_same(asked(model, door=door, window=4, **request), expected)
 
 
 class BanAtTheThird(LogitsProcessor):
@@ -71,17 +74,13 @@ def test_what_a_processor_writes_into_the_text_is_returned_as_generate_returns_i
 
 
 def test_the_shortest_text_is_written_too() -> None:
-    model = random_model(1)
-    request = {"max_new_tokens": 1, "pad_token_id": PAD}
-    assert torch.equal(lookahead(model, PROMPT[:, :1], **request), generate(model, PROMPT[:, :1], **request))
+    assert_as_generate(random_model(1), PROMPT[:, :1], max_new_tokens=1, pad_token_id=PAD)
 
 
 def test_a_model_that_cannot_verify_drafts_is_decoded_plainly_and_says_so() -> None:
     model = random_model(1, "bloom", n_head=4, n_layer=2)
-    request = {"max_new_tokens": 12, "pad_token_id": PAD}
     with pytest.warns(UserWarning, match="ALiBi"):
-        result = lookahead(model, PROMPT, **request)
-    assert torch.equal(result, generate(model, PROMPT, **request))
+        assert_as_generate(model, PROMPT, max_new_tokens=12, pad_token_id=PAD)
     with pytest.warns(UserWarning, match="ALiBi"):
         steps = list(lookahead_steps(model, PROMPT, max_new_tokens=12))
     assert [len(step.tokens) for step in steps] == [1] * 12

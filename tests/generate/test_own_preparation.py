@@ -2,7 +2,6 @@
 
 import copy
 import types
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -12,7 +11,7 @@ import torch
 from transformers import AutoConfig, AutoModelForImageTextToText, LlamaForCausalLM, PreTrainedModel
 
 from ladechat import lookahead_generate
-from tests.generate.requests import PAD, PROMPT, generate, lookahead
+from tests.generate.requests import PAD, PROMPT, assert_as_generate, fast, generate, lookahead
 from tests.tiny import SHAPE, random_model
 
 REQUEST: dict[str, Any] = {"max_new_tokens": 30, "pad_token_id": PAD, "eos_token_id": []}
@@ -88,12 +87,10 @@ def built(kind: Callable[[Any], PreTrainedModel]) -> PreTrainedModel:
 )
 def test_a_model_with_ways_of_its_own_writes_what_it_writes_by_itself(kind: type[LlamaForCausalLM], why: str) -> None:
     model = built(kind)
-    expected = generate(model, PROMPT, **REQUEST)
-    assert not torch.equal(expected, generate(random_model(3), PROMPT, **REQUEST))
-    with pytest.warns(UserWarning, match=why):
-        assert torch.equal(lookahead(model, PROMPT, **REQUEST), expected)
-    with pytest.warns(UserWarning, match=why):
-        assert torch.equal(generate(model, PROMPT, **REQUEST, custom_generate=lookahead_generate), expected)
+    for door in (False, True):
+        with pytest.warns(UserWarning, match=why):
+            text = assert_as_generate(model, PROMPT, door=door, **REQUEST)
+    assert not torch.equal(text, generate(random_model(3), PROMPT, **REQUEST))
 
 
 @pytest.mark.parametrize("handed_on", [False, True], ids=["called", "handed to generate"])
@@ -108,9 +105,8 @@ def test_the_warning_names_the_line_that_asked(handed_on: bool) -> None:
 
 def test_of_a_preparation_counts_what_passes_of_this_text_read() -> None:
     model = built(ShiftingLater)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # the last pass reads the token at position 20, and writes the one behind it
-        assert torch.equal(*(of(model, PROMPT, **{**REQUEST, "max_new_tokens": 14}) for of in (lookahead, generate)))
+    with fast():  # the last pass reads the token at position 20, and writes the one behind it
+        assert_as_generate(model, PROMPT, **{**REQUEST, "max_new_tokens": 14})
     with pytest.warns(UserWarning, match="prepares the inputs"):
         lookahead(model, PROMPT, **{**REQUEST, "max_new_tokens": 15})
 
@@ -119,7 +115,7 @@ def test_what_is_set_on_a_model_itself_counts_too() -> None:
     model = built(LlamaForCausalLM)
     model.prepare_inputs_for_generation = types.MethodType(_shifted, model)  # type: ignore[assignment]  # a mixin's
     with pytest.warns(UserWarning, match="prepares the inputs"):
-        assert torch.equal(lookahead(model, PROMPT, **REQUEST), generate(model, PROMPT, **REQUEST))
+        assert_as_generate(model, PROMPT, **REQUEST)
 
 
 def _shifted(self: Any, *arguments: Any, **given: Any) -> dict[str, Any]:
@@ -128,15 +124,12 @@ def _shifted(self: Any, *arguments: Any, **given: Any) -> dict[str, Any]:
 
 
 def test_what_a_model_does_with_a_finished_text_is_done_once() -> None:
-    model = built(Talkative)
-    assert torch.equal(lookahead(model, PROMPT, **REQUEST), generate(model, PROMPT, **REQUEST))
+    assert_as_generate(built(Talkative), PROMPT, **REQUEST)
 
 
 def test_a_preparation_that_changes_nothing_is_no_hindrance() -> None:
-    model, prompt = built(Harmless), PROMPT
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert torch.equal(lookahead(model, prompt, **REQUEST), generate(model, prompt, **REQUEST))
+    with fast():
+        assert_as_generate(built(Harmless), PROMPT, **REQUEST)
 
 
 def test_a_model_of_texts_and_pictures_is_fast_with_text_alone() -> None:
@@ -144,9 +137,8 @@ def test_a_model_of_texts_and_pictures_is_fast_with_text_alone() -> None:
     vision = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     config = AutoConfig.for_model("gemma3", text_config=SHAPE, vision_config={**vision, "image_size": 28})
     model = AutoModelForImageTextToText.from_config(config, dtype=torch.float32).eval()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert torch.equal(lookahead(model, PROMPT, **REQUEST), generate(model, PROMPT, **REQUEST))
+    with fast():
+        assert_as_generate(model, PROMPT, **REQUEST)
 
 
 def test_a_model_with_hooks_is_left_to_its_own_loop() -> None:
@@ -156,7 +148,6 @@ def test_a_model_with_hooks_is_left_to_its_own_loop() -> None:
         return output if output.shape[1] > 1 else output + 0.3  # new tokens only
 
     model.model.layers[1].mlp.register_forward_hook(steer)
-    expected = generate(model, PROMPT, **REQUEST)
-    assert not torch.equal(expected, generate(random_model(3), PROMPT, **REQUEST))
     with pytest.warns(UserWarning, match="the model has hooks"):
-        assert torch.equal(lookahead(model, PROMPT, **REQUEST), expected)
+        text = assert_as_generate(model, PROMPT, **REQUEST)
+    assert not torch.equal(text, generate(random_model(3), PROMPT, **REQUEST))

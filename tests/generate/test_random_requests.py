@@ -15,8 +15,7 @@ from transformers import (
     WatermarkingConfig,
 )
 
-from ladechat import lookahead_generate
-from tests.generate.requests import PAD, SCORES, AfterTwins, Enough, assert_same, generate, lookahead, padded_batch
+from tests.generate.requests import PAD, SCORES, AfterTwins, Enough, asked, assert_same, generate, padded_batch
 from tests.tiny import VOCABULARY, random_model
 
 
@@ -105,7 +104,7 @@ def check_a_random_request(seed: int) -> None:
     request = as_config(dice, request)
     numbers = {"window": dice.randint(1, 9), "ngram": dice.randint(2, 6), "guesses": dice.randint(0, 9)}
     door = dice.random() < 0.5
-    ask = partial(generate, custom_generate=lookahead_generate) if door else lookahead
+    ask = partial(asked, door=door)
     torch.manual_seed(seed)
     try:
         expected = generate(model, **deepcopy(request))
@@ -118,16 +117,11 @@ def check_a_random_request(seed: int) -> None:
     assert_same(ask(model, **request, **numbers), expected, f"seed {seed}")
 
 
-@pytest.mark.filterwarnings("ignore:Decoded by transformers' own loop")
-@pytest.mark.parametrize("first", range(0, 40, 10))
-def test_output_is_that_of_generate(first: int) -> None:
-    for seed in range(first, first + 10):
-        check_a_random_request(seed)
+FIVE_HUNDRED_MORE = [pytest.param(range(first, first + 50), marks=pytest.mark.full) for first in range(1000, 1500, 50)]
 
 
-@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:Decoded by transformers' own loop")
-@pytest.mark.parametrize("first", range(1000, 1500, 50))
-def test_output_is_that_of_generate_in_five_hundred_more_cases(first: int) -> None:
-    for seed in range(first, first + 50):
+@pytest.mark.parametrize("seeds", [*(range(first, first + 10) for first in range(0, 40, 10)), *FIVE_HUNDRED_MORE])
+def test_output_is_that_of_generate(seeds: range) -> None:
+    for seed in seeds:
         check_a_random_request(seed)

@@ -10,7 +10,17 @@ from transformers.cache_utils import DynamicCache
 
 from ladechat import lookahead_generate, lookahead_steps
 from ladechat.model.runners.kv_cache import CACHE
-from tests.generate.requests import PAD, PROMPT, Collected, fast, generate, handed_on, lookahead
+from tests.generate.requests import (
+    PAD,
+    PROMPT,
+    Collected,
+    asked,
+    assert_as_generate,
+    fast,
+    generate,
+    handed_on,
+    lookahead,
+)
 from tests.tiny import VOCABULARY, new_model, random_model
 
 
@@ -29,10 +39,9 @@ from tests.tiny import VOCABULARY, new_model, random_model
 )  # fmt: skip
 def test_what_has_no_text_is_refused_in_a_sentence(arguments: dict[str, Any], sentence: str) -> None:
     request = {"max_new_tokens": 4, "pad_token_id": PAD, **arguments}
-    with pytest.raises(ValueError, match=sentence):
-        lookahead(random_model(1), PROMPT, **request)
-    with pytest.raises(ValueError, match=sentence):
-        generate(random_model(1), PROMPT, **request, custom_generate=lookahead_generate)
+    for door in (False, True):
+        with pytest.raises(ValueError, match=sentence):
+            asked(random_model(1), PROMPT, door=door, **request)
 
 
 def begun_cache(model: PreTrainedModel) -> DynamicCache:
@@ -75,10 +84,7 @@ def test_what_is_no_lookahead_decoding_is_handed_on_with_one_warning(
     plain = {name: value for name, value in request().items() if name not in ("window", "ngram")}
     expected = generate(model, PROMPT, **plain)
     with handed_on(why) as said:
-        if door:
-            result = generate(model, PROMPT, **request(), custom_generate=lookahead_generate)
-        else:
-            result = lookahead(model, PROMPT, **request())
+        result = asked(model, PROMPT, door=door, **request())
     assert len(said) == 1
     texts = [one if isinstance(one, torch.Tensor) else one.sequences for one in (result, expected)]
     assert torch.equal(*texts)
@@ -91,8 +97,7 @@ def test_the_embeddings_of_a_prompt_may_stand_alone() -> None:
     model = random_model(1)
     request = {"inputs_embeds": model.get_input_embeddings()(PROMPT), "max_new_tokens": 5, "pad_token_id": PAD}
     with handed_on("inputs_embeds"):
-        result = lookahead_generate(model, **request)
-    assert isinstance(result, torch.Tensor) and torch.equal(result, generate(model, **request))
+        assert_as_generate(model, **request)
 
 
 def test_an_encoder_decoder_model_is_handed_on() -> None:
@@ -100,17 +105,13 @@ def test_an_encoder_decoder_model_is_handed_on() -> None:
     config.decoder_start_token_id = 0
     model = T5ForConditionalGeneration(config).eval()
     with handed_on("T5ForConditionalGeneration is an encoder-decoder model"):
-        result = lookahead(model, PROMPT % 32, max_new_tokens=3)
-    assert torch.equal(result, generate(model, PROMPT % 32, max_new_tokens=3))
+        assert_as_generate(model, PROMPT % 32, max_new_tokens=3)
 
 
 def test_a_model_in_training_is_handed_on_with_the_random_numbers_that_it_would_have() -> None:
     model: Any = new_model(3, attention_dropout=0.3).train()
-    torch.manual_seed(2)
-    expected = generate(model, PROMPT, max_new_tokens=12)
-    torch.manual_seed(2)
     with handed_on("training mode"):
-        assert torch.equal(lookahead(model, PROMPT, max_new_tokens=12), expected)
+        assert_as_generate(model, PROMPT, max_new_tokens=12)
 
 
 @pytest.mark.parametrize("unknown", [VOCABULARY, -1])
@@ -150,10 +151,9 @@ def test_what_else_a_model_might_be_given_is_not_dropped() -> None:
 @pytest.mark.parametrize("value", [4.0, "4", None, True, torch.tensor(4)])
 def test_numbers_that_are_no_integers_are_named(name: str, value: Any) -> None:
     sentence = f"^{name} must be an integer, not "
-    with pytest.raises(ValueError, match=sentence):
-        lookahead(random_model(1), PROMPT, max_new_tokens=3, **{name: value})
-    with pytest.raises(ValueError, match=sentence):
-        generate(random_model(1), PROMPT, max_new_tokens=3, custom_generate=lookahead_generate, **{name: value})
+    for door in (False, True):
+        with pytest.raises(ValueError, match=sentence):
+            asked(random_model(1), PROMPT, door=door, max_new_tokens=3, **{name: value})
     with pytest.raises(ValueError, match=sentence):
         lookahead_steps(random_model(1), PROMPT, max_new_tokens=3, **{name: value})
 
@@ -161,8 +161,7 @@ def test_numbers_that_are_no_integers_are_named(name: str, value: Any) -> None:
 def test_a_text_may_be_given_under_the_name_that_generate_has_for_it() -> None:
     model, request = random_model(1), {"max_new_tokens": 5, "pad_token_id": PAD}
     with fast():
-        result = lookahead(model, inputs=PROMPT, **request)
-    assert torch.equal(result, generate(model, inputs=PROMPT, **request))
+        assert_as_generate(model, inputs=PROMPT, **request)
     with pytest.raises(ValueError, match="given twice, as input_ids and as inputs"):
         lookahead(model, PROMPT, inputs=PROMPT, **request)
 

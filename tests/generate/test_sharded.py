@@ -11,8 +11,7 @@ import pytest
 import torch
 from transformers import GenerationMixin
 
-from ladechat import lookahead_generate
-from tests.generate.requests import PROMPT, generate, handed_on, lookahead
+from tests.generate.requests import PROMPT, asked, generate, handed_on
 from tests.generate.sharded import LENGTHS
 from tests.tiny import random_model
 
@@ -33,10 +32,7 @@ def test_ranks_that_wait_for_each_other_go_on_doing_so(door: bool) -> None:
         expected = generate(random_model(1), PROMPT, **request)
         synced.clear()
         with handed_on("ranks that share the model"):
-            if door:
-                result = generate(random_model(1), PROMPT, **request, custom_generate=lookahead_generate)
-            else:
-                result = lookahead(random_model(1), PROMPT, **request)
+            result = asked(random_model(1), PROMPT, door=door, **request)
     assert torch.equal(result, expected)
     assert synced and all(synced)
 

@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from ladechat import lookahead_generate
-from tests.generate.requests import PROMPT, Collected, fast, generate, handed_on, lookahead
+from tests.generate.requests import PROMPT, Collected, asked, fast, generate, handed_on, lookahead
 from tests.tiny import DEMO, demo_model, demo_prompt, random_model
 
 
@@ -93,10 +93,7 @@ def test_a_text_that_is_handed_on_is_streamed_too(door: bool) -> None:
     request = {"max_new_tokens": 8, "use_cache": False}
     generate(model, PROMPT, **request, streamer=expected)
     with handed_on("use_cache=False"):
-        if door:
-            generate(model, PROMPT, **request, streamer=ours, custom_generate=lookahead_generate)
-        else:
-            lookahead(model, PROMPT, **request, streamer=ours)
+        asked(model, PROMPT, door=door, streamer=ours, **request)
     assert ours.given == expected.given and ours.ended
 
 

@@ -11,6 +11,7 @@ from ladechat.model.checkpoint import transfer
 from ladechat.model.checkpoint.hub_answers import httpx
 from ladechat.model.runners import graphs
 from tests.hub_server import HubServer, running_hub
+from tests.model.checkpoint.hub_model import FILES, NAME
 from tests.waiting import patience
 
 
@@ -34,6 +35,13 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
         close_session()
         yield hub
         close_session()
+
+
+@pytest.fixture
+def served(hub: HubServer) -> HubServer:
+    """A hub that has the usual model."""
+    hub.add(NAME, FILES)
+    return hub
 
 
 @pytest.fixture

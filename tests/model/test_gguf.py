@@ -19,16 +19,17 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from ladechat.decoder.loop import Decoder
 from ladechat.engine.chat_format import ChatFormat
 from ladechat.model.checkpoint.fetch import GGUF_PACKAGES, fetch
-from ladechat.model.checkpoint.files import LoadError, LoadErrorCode, in_words
+from ladechat.model.checkpoint.files import LoadErrorCode, in_words
 from ladechat.model.load import LoadedModel, load
 from ladechat.model.loading import memory
 from ladechat.model.loading.gguf_file import read_gguf
 from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer
 from ladechat.protocol import Message
 from ladechat.registry import lookahead
+from tests.checkpoints import load_on_cpu, save
 from tests.engine.tokenizers import RESERVED, TEXTS, byte_level, encoded, sentencepiece, token_id
 from tests.gguf_files import TEMPLATE, packed_and_unpacked, write_gguf
-from tests.model.refusals import assert_told
+from tests.model.refusals import assert_refused
 from tests.tiny import new_model, random_model, run, tokens_of
 
 QUESTION = [{"role": "user", "content": "the dog and the name of the river"}]
@@ -49,25 +50,22 @@ def tokenizer_of(model_type: str) -> PreTrainedTokenizerBase:
 
 def from_safetensors(folder: Path, model: PreTrainedModel, weights: dict[str, torch.Tensor] | None = None) -> Path:
     """The checkpoint in the usual format, with the same chat template."""
-    tokenizer = tokenizer_of(str(model.config.model_type))
-    model.save_pretrained(folder, state_dict=weights or model.state_dict())
-    tokenizer.save_pretrained(folder)
+    save(folder, model, tokenizer_of(str(model.config.model_type)), state_dict=weights or model.state_dict())
     (folder / "chat_template.jinja").write_text(TEMPLATE)
     return folder
 
 
-def loaded(path: Path, **options: Any) -> LoadedModel:
-    return load(path, path.name, "cpu", "auto", lambda stage: None, lambda fraction: None, **options)
+def written(folder: Path, model_type: str = "llama", **changes: Any) -> Path:
+    """A file of the model of this type; the changes are those of `write_gguf`."""
+    return write_gguf(folder / "tiny.gguf", model_of(model_type), tokenizer_of(model_type), **changes)
+
+
+def loaded(path: Path, dtype: str = "auto", **options: Any) -> LoadedModel:
+    return load_on_cpu(path, dtype, path.name, **options)
 
 
 def tokenizer_in(path: Path) -> PreTrainedTokenizerBase:
     return gguf_tokenizer(read_gguf(path, path.name))
-
-
-def refusal(path: Path, **options: Any) -> LoadError:
-    with pytest.raises(LoadError) as caught:
-        loaded(path, **options)
-    return caught.value
 
 
 def prompt_of(model: LoadedModel, talk: list[dict[str, str]]) -> list[int]:
@@ -77,7 +75,7 @@ def prompt_of(model: LoadedModel, talk: list[dict[str, str]]) -> list[int]:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return write_gguf(tmp_path / "tiny.gguf", model_of(), sentencepiece())
+    return written(tmp_path)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -96,7 +94,7 @@ def test_every_decoder_writes_the_tokens_of_the_same_weights_in_safetensors(
     tmp_path: Path, model_type: str, kind: Kind
 ) -> None:
     model = model_of(model_type)
-    packed = loaded(write_gguf(tmp_path / "tiny.gguf", model, tokenizer_of(model_type), kind))
+    packed = loaded(written(tmp_path, model_type, kind=kind))
     weights = model.state_dict() if kind == Kind.F32 else packed_and_unpacked(model, kind)
     usual = loaded(from_safetensors(tmp_path / "usual", model, weights))
     for talk in (QUESTION, TALK):
@@ -128,13 +126,13 @@ def test_another_vocabulary_has_another_fingerprint(tmp_path: Path, file: Path) 
 
 def test_an_answer_ends_where_the_file_says_and_not_where_transformers_would_guess(tmp_path: Path) -> None:
     ends = {"tokenizer.ggml.eot_token_id": ("add_uint32", 300), "tokenizer.ggml.eom_token_id": ("add_uint32", 301)}
-    model = loaded(write_gguf(tmp_path / "tiny.gguf", model_of(), sentencepiece(), facts=ends))
+    model = loaded(written(tmp_path, facts=ends))
     assert model.eos_ids == {sentencepiece().eos_token_id, 300, 301}
 
 
 def test_an_answer_of_a_file_ends_where_its_template_ends_a_turn(tmp_path: Path) -> None:
     template = "{% for m in messages %}{{ m.role + m.content + '" + RESERVED + "' }}{% endfor %}"
-    model = loaded(write_gguf(tmp_path / "tiny.gguf", model_of("qwen2"), byte_level(), template=template))
+    model = loaded(written(tmp_path, "qwen2", template=template))
     assert model.eos_ids == {byte_level().eos_token_id, token_id(byte_level(), RESERVED)}
     assert [notice for notice in model.notices if RESERVED in notice]
 
@@ -165,17 +163,15 @@ def test_where_no_end_is_named_that_the_model_has_answers_end_at_the_known_ones(
     tmp_path: Path, end: int | None
 ) -> None:
     facts: Any = {} if end is None else {"tokenizer.ggml.eos_token_id": ("add_uint32", end)}
-    tokenizer = sentencepiece()
     named = "eos_token_id" if end is None else "nothing"
-    path = write_gguf(tmp_path / "tiny.gguf", model_of(), tokenizer, facts=facts, without=[named])
-    model = loaded(path)
-    assert token_id(tokenizer, "</s>") in model.eos_ids
+    model = loaded(written(tmp_path, facts=facts, without=[named]))
+    assert token_id(sentencepiece(), "</s>") in model.eos_ids
     assert end is None or [notice for notice in model.notices if "1000000 is named" in notice]
 
 
 def test_the_generation_config_of_another_model_beside_a_file_is_not_its_own(tmp_path: Path) -> None:
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": 5}')
-    model = loaded(write_gguf(tmp_path / "tiny.gguf", model_of(), sentencepiece()))
+    model = loaded(written(tmp_path))
     assert model.eos_ids == {sentencepiece().eos_token_id}
 
 
@@ -206,7 +202,7 @@ def test_the_rotary_angles_of_llama_3_are_those_that_the_file_gives(tmp_path: Pa
 @pytest.mark.parametrize("model_type", ["llama", "qwen2"])
 def test_the_tokenizer_is_that_of_the_model(tmp_path: Path, model_type: str) -> None:
     original = tokenizer_of(model_type)
-    built = tokenizer_in(write_gguf(tmp_path / "tiny.gguf", model_of(model_type), original))
+    built = tokenizer_in(written(tmp_path, model_type))
     for text in (*TEXTS, "<s>the cat</s> the\n\n mat<|reserved|>", "", " "):
         ids = encoded(original, text)
         assert encoded(built, text) == ids
@@ -228,7 +224,7 @@ def test_the_tokenizer_is_that_of_the_model(tmp_path: Path, model_type: str) -> 
 )
 def test_a_text_is_cut_by_the_rule_of_its_model(tmp_path: Path, splitting: str, parts: list[str]) -> None:
     facts = {"tokenizer.ggml.pre": ("add_string", splitting)}
-    path = write_gguf(tmp_path / "tiny.gguf", model_of("qwen2"), byte_level(), facts=facts)
+    path = written(tmp_path, "qwen2", facts=facts)
     backend = tokenizer_in(path).backend_tokenizer
     text = "say 12345 (don't)\n\nx"
     assert [text[start:end] for _, (start, end) in backend.pre_tokenizer.pre_tokenize_str(text)] == parts
@@ -237,84 +233,75 @@ def test_a_text_is_cut_by_the_rule_of_its_model(tmp_path: Path, splitting: str, 
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
+ARCHITECTURE, DAMAGED = "unsupported_architecture", "load_failed"
+FREQUENCIES = "rope_freqs.weight"
+
+
 @pytest.mark.parametrize(
-    ("facts", "tensors", "code", "says"),
+    ("model_type", "facts", "tensors", "code", "says"),
     [
-        ({"general.architecture": ("add_string", "rwkv9")}, {}, "unsupported_architecture", "the type 'rwkv9'"),
-        ({"llama.rope.scaling.type": ("add_string", "yarn")}, {}, "unsupported_architecture", "stretched (yarn)"),
-        ({}, {"blk.0.attn_q.lora": np.ones((2, 2), np.float32)}, "unsupported_architecture", "blk.0.attn_q.lora"),
-        ({}, {"rope_freqs.weight": np.full(8, 2, np.float32)}, "unsupported_architecture", "not those of Llama 3"),
-        ({}, {"blk.1.ffn_up.weight": None}, "load_failed", "lacks 1 of the weights"),
-        ({}, {"blk.1.ffn_up.weight": np.ones((8, 8), np.float32)}, "load_failed", "1.mlp.up_proj.weight has another"),
-        ({"split.count": ("add_uint16", 3)}, {}, "load_failed", "one of 3 parts"),
-        ({"tokenizer.ggml.model": ("add_string", "bert")}, {}, "load_failed", "tokenizer of the kind 'bert'"),
-        ({"tokenizer.ggml.scores": ("add_string", "none")}, {}, "load_failed", "tokenizer in tiny.gguf is damaged"),
+        ("llama", {"general.architecture": ("add_string", "rwkv9")}, {}, ARCHITECTURE, "the type 'rwkv9'"),
+        ("llama", {"llama.rope.scaling.type": ("add_string", "yarn")}, {}, ARCHITECTURE, "stretched (yarn)"),
+        ("llama", {}, {"blk.0.attn_q.lora": np.ones((2, 2), np.float32)}, ARCHITECTURE, "blk.0.attn_q.lora"),
+        ("llama", {}, {FREQUENCIES: np.full(8, 2, np.float32)}, ARCHITECTURE, "not those of Llama 3"),
+        ("qwen2", {}, {FREQUENCIES: np.full(8, 8, np.float32)}, ARCHITECTURE, "factors for the rotary angles"),
+        ("llama", {}, {"blk.1.ffn_up.weight": None}, DAMAGED, "lacks 1 of the weights"),
+        (
+            "llama",
+            {},
+            {"blk.1.ffn_up.weight": np.ones((8, 8), np.float32)},
+            DAMAGED,
+            "1.mlp.up_proj.weight has another",
+        ),
+        ("llama", {"split.count": ("add_uint16", 3)}, {}, DAMAGED, "one of 3 parts"),
+        ("llama", {"tokenizer.ggml.model": ("add_string", "bert")}, {}, DAMAGED, "tokenizer of the kind 'bert'"),
+        ("llama", {"tokenizer.ggml.scores": ("add_string", "none")}, {}, DAMAGED, "tokenizer in tiny.gguf is damaged"),
+        ("qwen2", {"tokenizer.ggml.pre": ("add_string", "tekken")}, {}, DAMAGED, "'tekken'"),
     ],
 )
 def test_what_would_be_another_model_is_refused_by_name(
-    tmp_path: Path, facts: Any, tensors: Any, code: LoadErrorCode, says: str
+    tmp_path: Path, model_type: str, facts: Any, tensors: Any, code: LoadErrorCode, says: str
 ) -> None:
-    path = write_gguf(tmp_path / "tiny.gguf", model_of(), sentencepiece(), facts=facts, tensors=tensors)
-    assert_told(refusal(path), code, says)
+    path = written(tmp_path, model_type, facts=facts, tensors=tensors)
+    assert_refused(lambda: loaded(path), code, says)
 
 
-def test_a_text_that_would_be_cut_by_an_unknown_rule_is_refused(tmp_path: Path) -> None:
-    facts = {"tokenizer.ggml.pre": ("add_string", "tekken")}
-    path = write_gguf(tmp_path / "tiny.gguf", model_of("qwen2"), byte_level(), facts=facts)
-    assert_told(refusal(path), "load_failed", "'tekken'")
-
-
-@pytest.mark.parametrize("part", [0.0, 0.001, 0.05, 0.5, 0.99])
-def test_a_file_that_is_cut_off_is_refused(file: Path, part: float) -> None:
+@pytest.mark.parametrize("part", [0.0, 0.001, 0.05, 0.5, 0.99, None])
+def test_a_file_that_is_cut_off_or_none_is_refused(file: Path, part: float | None) -> None:
     content = file.read_bytes()
-    file.write_bytes(content[: int(part * len(content))])
-    assert_told(refusal(file), "load_failed", "cannot be read as a GGUF file")
-
-
-def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "tiny.gguf"
-    path.write_bytes(b"<html>not found</html>" * 100)
-    assert_told(refusal(path), "load_failed", "cannot be read as a GGUF file")
+    none = b"<html>not found</html>" * 100
+    file.write_bytes(none if part is None else content[: int(part * len(content))])
+    assert_refused(lambda: loaded(file), "load_failed", "cannot be read as a GGUF file")
 
 
 @pytest.mark.parametrize(
     ("options", "option"), [({"quantize": "int8"}, "--quantize"), ({"workers": object()}, "--tensor-parallel")]
 )
 def test_its_weights_are_neither_quantised_anew_nor_shared(file: Path, options: dict[str, Any], option: str) -> None:
-    error = refusal(file, **options)
-    assert_told(error, "load_failed", "is a GGUF file")
-    assert option in error.hint
-
-
-def test_factors_for_the_angles_of_another_type_are_refused(tmp_path: Path) -> None:
-    factors = {"rope_freqs.weight": np.full(8, 8, np.float32)}
-    path = write_gguf(tmp_path / "tiny.gguf", model_of("qwen2"), byte_level(), tensors=factors)
-    assert_told(refusal(path), "unsupported_architecture", "factors for the rotary angles")
+    assert option in assert_refused(lambda: loaded(file, **options), "load_failed", "is a GGUF file").hint
 
 
 def test_a_type_whose_tensors_have_no_known_names_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gguf.MODEL_ARCH_NAMES", {})
-    assert_told(refusal(file), "unsupported_architecture", "cannot read the type 'llama'")
+    assert_refused(lambda: loaded(file), "unsupported_architecture", "cannot read the type 'llama'")
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("float32", 4), ("bfloat16", 2)])
-def test_what_it_needs_once_it_is_unpacked_is_known_before(
+def test_what_it_needs_once_it_is_unpacked_is_known_before_and_how_much_is_unpacked_is_told(
     tmp_path: Path, dtype: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write_gguf(tmp_path / "tiny.gguf", model_of(), sentencepiece(), Kind.Q8_0)
+    path = written(tmp_path, kind=Kind.Q8_0)
     weights = size * model_of().num_parameters()
     assert weights > path.stat().st_size
     monkeypatch.setattr(memory, "free_memory", lambda device: weights)
-    with pytest.raises(LoadError) as caught:
-        load(path, "it", "cpu", dtype, lambda stage: pytest.fail("too late"), lambda fraction: None)
-    assert_told(caught.value, "out_of_memory", f"weights {in_words(weights)}")
+    assert_refused(
+        lambda: load(path, "it", "cpu", dtype, lambda stage: pytest.fail("too late"), lambda _: None),
+        "out_of_memory",
+        f"weights {in_words(weights)}",
+    )
     monkeypatch.setattr(memory, "free_memory", lambda device: 4 * weights)
-    assert load(path, "it", "cpu", dtype, lambda stage: None, lambda fraction: None).dtype == dtype
-
-
-def test_how_much_is_unpacked_is_told(file: Path) -> None:
     told: list[float] = []
-    load(file, "it", "cpu", "auto", lambda stage: None, told.append)
+    assert load(path, "it", "cpu", dtype, lambda _: None, told.append).dtype == dtype
     assert told == sorted(told) and told[0] == 0 and told[-1] == 1
 
 
@@ -335,29 +322,23 @@ def test_a_file_is_found_by_its_path(file: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("name", ["model.gguf", "./folder/model.Q8_0.GGUF"])
 def test_a_file_that_is_not_there_is_refused(name: str) -> None:
-    with pytest.raises(LoadError) as caught:
-        fetched(name)
-    assert_told(caught.value, "model_not_found", f"no file {name}")
+    assert_refused(lambda: fetched(name), "model_not_found", f"no file {name}")
 
 
 @pytest.mark.parametrize("package", GGUF_PACKAGES)
 def test_what_reads_it_is_named_where_it_is_missing(file: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else found(name))
-    with pytest.raises(LoadError) as caught:
-        fetched(str(file))
-    assert_told(caught.value, "missing_package", package)
-    assert "-m pip install 'accelerate" in caught.value.hint
+    error = assert_refused(lambda: fetched(str(file)), "missing_package", package)
+    assert "-m pip install 'accelerate" in error.hint
 
 
 @pytest.mark.parametrize("config", [True, False])
 def test_a_folder_of_such_files_says_how_to_name_one(file: Path, config: bool) -> None:
     if config:
         (file.parent / "config.json").write_text("{}")
-    with pytest.raises(LoadError) as caught:
-        fetched(str(file.parent))
-    assert_told(caught.value, "no_safetensors", file.name)
-    assert f"--model {file}" in caught.value.hint
+    error = assert_refused(lambda: fetched(str(file.parent)), "no_safetensors", file.name)
+    assert f"--model {file}" in error.hint
 
 
 @pytest.mark.full

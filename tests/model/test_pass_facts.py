@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.model.load import LoadedModel, load, pass_facts
+from ladechat.model.load import LoadedModel, pass_facts
 from ladechat.model.loading.device import Threads
 from ladechat.tuning.saved import saved_file
+from tests.checkpoints import load_on_cpu
 from tests.llama2 import save_checkpoint
 
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
     folder = save_checkpoint(tmp_path_factory.mktemp("checkpoint"))
-    return replace(load(folder, "tiny", "cpu", "float32", lambda _: None, lambda _: None), threads=Threads(2))
+    return replace(load_on_cpu(folder), threads=Threads(2))
 
 
 def other_weights(loaded: LoadedModel) -> LoadedModel:
@@ -60,6 +61,6 @@ def test_whatever_changes_the_cost_of_a_pass_has_a_file_of_its_own(loaded: Loade
 
 def test_the_same_model_finds_its_costs_again_wherever_it_lies(loaded: LoadedModel, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(loaded.folder, tmp_path / "elsewhere"))
-    again = load(folder, "another name", "cpu", "float32", lambda _: None, lambda _: None)
+    again = load_on_cpu(folder, name="another name")
     before = replace(loaded, folder=folder, threads=again.threads)
     assert saved_file("costs", **pass_facts(again)) == saved_file("costs", **pass_facts(before))

@@ -28,7 +28,7 @@ from ladechat.model.trained import (
     write_trained,
 )
 from tests.made_up_maps import AHEAD, CHANCES, made_up
-from tests.model.refusals import assert_told
+from tests.model.refusals import assert_refused
 
 DEPTH, WIDTH = 3, 8
 BASE = "0123456789abcdef" * 2
@@ -125,31 +125,27 @@ def spoil_a_number(path: Path) -> None:
     rewritten(path, {"weights": weights})
 
 
-def cut_off(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[:-100])
+def instead(make: Callable[[Path], object]) -> Callable[[Path], object]:
+    """Something else in the place of the file."""
 
+    def spoil(path: Path) -> None:
+        path.unlink()
+        make(path)
 
-def make_a_pipe(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-def make_a_folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
+    return spoil
 
 
 NAN_CHANCES = json.dumps([[float("nan"), *row[1:]] for row in CHANCES])
 SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "cut off": (cut_off, "not all of it is there"),
+    "cut off": (lambda path: path.write_bytes(path.read_bytes()[:-100]), "not all of it is there"),
     "cut off in its header": (lambda path: path.write_bytes(path.read_bytes()[:40]), "no safetensors file"),
     "empty": (lambda path: path.write_bytes(b""), "no safetensors file"),
     "a pickle": (lambda path: path.write_bytes(pickle.dumps({"weights": [1.0]})), "no safetensors file"),
     "a checkpoint of torch": (lambda path: torch.save({"weights": torch.ones(2)}, path), "no safetensors file"),
     "a text": (lambda path: path.write_text("Nothing was trained here.\n" * 20), "no safetensors file"),
     "not there": (lambda path: path.unlink(), "cannot be read: No such file"),
-    "a pipe": (make_a_pipe, "not a file"),
-    "a folder": (make_a_folder, "not a file"),
+    "a pipe": (instead(os.mkfifo), "not a file"),
+    "a folder": (instead(Path.mkdir), "not a file"),
     "not finite": (spoil_a_number, "not finite"),
     "tensors of somebody else": (lambda path: rewritten(path, format=None), "something else"),
     "a later format": (lambda path: rewritten(path, format="ladechat-trained-9"), "'ladechat-trained-9'"),
@@ -181,18 +177,14 @@ def test_what_is_no_sound_file_is_refused_in_a_sentence(fault: str, tmp_path: Pa
     write_trained(path, of("transfer"))
     spoil, said = SPOILT[fault]
     spoil(path)
-    with pytest.raises(LoadError) as caught:
-        read(path)
-    assert str(path) in str(caught.value)
-    assert_told(caught.value, "load_failed", said)
+    assert str(path) in str(assert_refused(lambda: read(path), "load_failed", said))
 
 
 @each_kind
 def test_what_was_trained_for_another_model_is_refused_with_its_name(kind: str, tmp_path: Path) -> None:
     write_trained(tmp_path / "file", of(kind))
-    with pytest.raises(LoadError, match="another model, a model,") as caught:
-        read(tmp_path / "file", base="f" * 32)
-    assert "--model a model" in caught.value.hint
+    error = assert_refused(lambda: read(tmp_path / "file", base="f" * 32), "load_failed", "another model, a model,")
+    assert "--model a model" in error.hint
 
 
 @each_kind

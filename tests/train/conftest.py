@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.model.load import LoadedModel, load
+from ladechat.model.load import LoadedModel
+from tests.checkpoints import load_on_cpu
 from tests.llama2 import save_checkpoint
 
 
@@ -15,7 +16,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def loaded(checkpoint: Path) -> LoadedModel:
-    return load(checkpoint, "tiny", "cpu", "float32", lambda stage: None, lambda fraction: None)
+    return load_on_cpu(checkpoint)
 
 
 @pytest.fixture(autouse=True)

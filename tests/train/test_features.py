@@ -9,19 +9,16 @@ from ladechat.decoder.drafters.medusa import MedusaHeads
 from ladechat.decoder.hidden import TransferMaps, Want
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.loading.self_check import tree_runner
+from ladechat.model.runners.logits import fill
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.train.chunks import Batch
 from ladechat.train.features import pseudo_pass, read
 from ladechat.train.students import MedusaStudent, TransferStudent
-from tests.model.runners.trees import TOLERANCE
+from tests.model.runners.trees import close, random_maps
 from tests.tiny import VOCABULARY, random_model
 from tests.train.tiny import base_of, recipe
 
-DEPTH, WIDTH = 3, 32
-
-
-def close(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return bool((one - other).abs().max() <= TOLERANCE * max(1.0, float(other.abs().max())))
+WIDTH = 32
 
 
 def random_batch(dice: random.Random, ahead: int) -> tuple[Batch, list[list[int]]]:
@@ -33,16 +30,9 @@ def random_batch(dice: random.Random, ahead: int) -> tuple[Batch, list[list[int]
     return Batch(tokens, anchors), texts
 
 
-def random_maps(dice: random.Random) -> TransferMaps:
-    layers = sorted(dice.randrange(DEPTH) for _ in range(dice.randint(1, 4)))
-    torch.manual_seed(dice.randrange(1 << 30))
-    return TransferMaps(tuple(layers), torch.randn(len(layers), WIDTH, WIDTH) * 0.2)
-
-
 def passes(runner: TreeRunner, text: list[int], anchor: int, maps: TransferMaps) -> tuple[torch.Tensor, torch.Tensor]:
     """(k, d) the pseudo rows and (k, V) their logits, as the runner has them when the anchor's token is the last."""
-    for _ in runner.prefill(text[: anchor + 1]):
-        pass
+    fill(runner, text[: anchor + 1])
     _, hidden = runner.forward_hidden(SlotTree(text[anchor]), Want(maps, [0]))
     assert hidden.pseudo is not None
     return hidden.pseudo[0], hidden.read(hidden.pseudo[0])
@@ -111,8 +101,7 @@ def test_medusa_learns_from_the_state_that_its_drafter_reads() -> None:
     assert isinstance(maps, MedusaHeads)
     runner = tree_runner(model, 64)
     text, anchor = texts[0], int(batch.anchors[0, 0])
-    for _ in runner.prefill(text[: anchor + 1]):
-        pass
+    fill(runner, text[: anchor + 1])
     _, hidden = runner.forward_hidden(SlotTree(text[anchor]), Want())
     with torch.no_grad():
         assert close(guesses[:, 0], maps(hidden.states[0]))

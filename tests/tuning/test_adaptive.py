@@ -15,7 +15,7 @@ from ladechat.decoder.policy import NOT_TAKEN, PassPlan
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.engine.policy_view import Why, decision_of, why
 from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
-from tests.made_up_costs import Curve, MadeUpCosts, dear, free, moderate
+from tests.made_up_costs import Curve, MadeUpCosts, NotedCosts, dear, free, moderate
 
 LAST, THE, CAT, SAT, DOG, RAN = range(6)
 NEVER = 99
@@ -29,11 +29,6 @@ def node(parent: int, token: int, chance: float, kind: str | None = None) -> Nod
 
 def chain(tokens: Sequence[int], chance: float, whole: bool = False, kind: str | None = None) -> Proposal:
     return Proposal([node(i - 1 if i else ROOT, token, chance, kind) for i, token in enumerate(tokens)], whole)
-
-
-def up_to(most: int) -> Curve:
-    """So many slots are free, and no more."""
-    return lambda slots: 1.0 if slots <= most else 100.0
 
 
 def choose(curve: Curve, *proposals: Proposal) -> PassPlan:
@@ -82,40 +77,6 @@ def step(
 # --- how many, and which ----------------------------------------------------------------------------------------------
 
 
-def test_where_slots_are_free_everything_likely_goes_in() -> None:
-    tree = choose(free, chain([THE, CAT, SAT], 0.5), chain([DOG, RAN], 0.2)).tree
-    assert paths(tree) == {(THE,), (THE, CAT), (THE, CAT, SAT), (DOG,), (DOG, RAN)}
-
-
-def test_where_every_slot_costs_a_plain_pass_nothing_goes_in() -> None:
-    choice = choose(dear, chain([THE, CAT, SAT], 0.9), chain([DOG, RAN], 0.8))
-    assert len(choice.tree) == 1
-    assert [list(slots) for slots in choice.slots] == [[NOT_TAKEN] * 3, [NOT_TAKEN] * 2]
-
-
-def test_drafts_enter_by_falling_chance_whoever_brought_them() -> None:
-    """On the path a chance falls: 0.9, 0.45; so `dog`, 0.6, comes between."""
-    cat = Proposal([node(ROOT, THE, 0.9), node(0, CAT, 0.5)])
-    for slots, expected in [(2, {(THE,)}), (3, {(THE,), (DOG,)}), (4, {(THE,), (DOG,), (THE, CAT)})]:
-        tree = choose(up_to(slots), cat, chain([DOG], 0.6)).tree
-        assert paths(tree) == expected
-
-
-def test_equal_paths_of_two_drafters_share_a_slot() -> None:
-    first, second = chain([THE, CAT, SAT], 0.5), chain([THE, CAT, DOG], 0.4)
-    tree, slots, _ = choose(free, first, second)
-    assert len(tree) == 5
-    assert slots[0][:2] == slots[1][:2] and slots[0][2] != slots[1][2]
-
-
-def test_what_two_drafters_propose_is_counted_once() -> None:
-    """A slot of chance 0.3 pays here, at 1.25 times a plain pass, and one of 0.2 does not, however many propose it."""
-    curve = {1: 1.0, 2: 1.25}
-    price: Curve = lambda slots: curve.get(slots, 100.0)  # noqa: E731
-    assert len(choose(price, chain([THE], 0.3)).tree) == 2
-    assert len(choose(price, chain([THE], 0.2), chain([THE], 0.2)).tree) == 1
-
-
 def test_a_slot_has_the_source_of_the_drafter_that_was_surest() -> None:
     sure = Proposal([Node(ROOT, THE, "sure", "sure", 0.8)])
     unsure = Proposal([Node(ROOT, THE, "unsure", "unsure", 0.1)])
@@ -130,9 +91,6 @@ def test_a_pass_has_no_more_drafts_than_it_may() -> None:
 
 def test_drafts_that_are_hardly_ever_right_take_no_slot_even_where_slots_are_free() -> None:
     assert len(choose(free, chain([THE], 1e-6)).tree) == 1
-
-
-Trees = list[list[tuple[int, int, float]]]
 
 
 @st.composite
@@ -273,16 +231,11 @@ def test_drafts_that_were_left_out_are_judged_too() -> None:
 
 
 def test_every_pass_is_told_to_the_costs() -> None:
-    seen: list[tuple[int, float]] = []
-
-    class Costs(MadeUpCosts):
-        def observe(self, slots: int, seconds: float) -> None:
-            seen.append((slots, seconds))
-
-    policy = AdaptivePolicy(Costs(free))
+    costs = NotedCosts(free)
+    policy = AdaptivePolicy(costs)
     step(policy, [chain([THE, CAT], 0.9)])
     step(policy, [NOTHING])
-    assert seen == [(3, 1.0), (1, 1.0)]
+    assert costs.seen == [(3, 1.0), (1, 1.0)]
 
 
 # --- pauses -----------------------------------------------------------------------------------------------------------

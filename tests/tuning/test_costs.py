@@ -130,9 +130,8 @@ def test_slots_are_nearly_free_where_a_large_pass_costs_little_more(
 
 
 def test_between_measured_sizes_the_curve_is_straight_and_goes_on_in_proportion(clocked: Clocked) -> None:
-    curve = measured(clocked(lambda slots: 0.001 + (0.001 if slots > 4 else 0) + (0.002 if slots > 16 else 0))).curve(
-        80
-    )
+    costs = measured(clocked(lambda slots: 0.001 + (0.001 if slots > 4 else 0) + (0.002 if slots > 16 else 0)))
+    curve = costs.curve(80)
     assert curve[:4] == pytest.approx([0.001] * 4)
     assert curve[4] == pytest.approx(0.0015)  # 5 lies half-way between 4 and 6
     assert curve[5:16] == pytest.approx([0.002] * 11)

@@ -12,7 +12,7 @@ from ladechat.decoder.hidden import Hidden
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.tuning.adaptive import AdaptivePolicy
 from tests.decoder.table_runner import random_table
-from tests.made_up_costs import MadeUpCosts, dear, free, shared
+from tests.made_up_costs import MadeUpCosts, NotedCosts, dear, free, shared
 from tests.made_up_maps import made_up_kinds
 from tests.tuning.test_adaptive import CAT, DOG, LAST, NEVER, THE, chain, step
 
@@ -46,29 +46,19 @@ def test_no_slot_carries_rows_in_a_pause_or_where_no_drafter_would_use_them() ->
 
 
 def test_passes_with_rows_do_not_make_slots_look_dear() -> None:
-    seen: list[float] = []
-
-    class Costs(MadeUpCosts):
-        def observe(self, slots: int, seconds: float) -> None:
-            seen.append(seconds)
-
-    policy = AdaptivePolicy(Costs(free))
+    costs = NotedCosts(free)
+    policy = AdaptivePolicy(costs)
     for _ in range(40):
         step(policy, [from_hidden([THE, CAT], 0.9, "rows")], [THE, CAT], 3.0)
-    assert seen and set(seen) == {1.0}
+    assert costs.seen and {seconds for _, seconds in costs.seen} == {1.0}
 
 
 def test_a_pass_whose_rows_were_all_left_out_is_one_without() -> None:
-    seen: list[tuple[int, float]] = []
-
-    class Costs(MadeUpCosts):
-        def observe(self, slots: int, seconds: float) -> None:
-            seen.append((slots, seconds))
-
-    policy = AdaptivePolicy(Costs(free))
+    costs = NotedCosts(free)
+    policy = AdaptivePolicy(costs)
     _, choice = step(policy, [from_hidden([THE, CAT], 0.9, "rows")], [THE, CAT], most_carriers=0)
     assert choice.carriers
-    assert seen == [(3, 1.0)]
+    assert costs.seen == [(3, 1.0)]
     assert policy.forecast.overhead < 0.1
 
 
@@ -84,19 +74,14 @@ def test_what_rows_cost_is_shared_among_the_slots_that_carried_some() -> None:
 
 
 def test_heads_have_the_hidden_states_of_all_slots_and_their_passes_are_none_without() -> None:
-    seen: list[tuple[int, float]] = []
-
-    class Costs(MadeUpCosts):
-        def observe(self, slots: int, seconds: float) -> None:
-            seen.append((slots, seconds))
-
-    policy, states = AdaptivePolicy(Costs(free)), torch.zeros(3, 1)
+    costs = NotedCosts(free)
+    policy, states = AdaptivePolicy(costs), torch.zeros(3, 1)
     proposals = [from_hidden([THE, CAT], 0.9, "heads")]
     tree, _, carriers = policy.choose(LAST, proposals)
     assert len(tree) == 3 and carriers
     hidden = Hidden(states, (), None, lambda state: state)
     policy.observe(PassResult(tree, states, [0] * 3, (), (NEVER,), 1.25, hidden), proposals, 0.0)
-    assert not seen and policy.forecast.overhead == pytest.approx(0.25)
+    assert not costs.seen and policy.forecast.overhead == pytest.approx(0.25)
 
 
 def test_in_auto_every_slot_that_the_policy_chooses_can_carry_rows() -> None:

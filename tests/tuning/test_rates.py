@@ -18,34 +18,6 @@ def test_a_kind_that_was_never_seen_has_the_chance_that_its_drafter_assumes() ->
     assert AcceptanceRates()(node(ROOT, CAT, "new", 0.3)) == 0.3
 
 
-def test_a_node_is_judged_by_what_was_emitted_and_one_below_a_wrong_node_never() -> None:
-    """With tokens `cat ran`: of `cat → sat → on` and `dog`, cat was right, sat and dog were wrong."""
-    rates = AcceptanceRates()
-    nodes = [node(ROOT, CAT, "cat"), node(0, SAT, "sat"), node(1, ON, "on"), node(ROOT, DOG, "dog")]
-    for _ in range(50):
-        rates.observe(nodes, [CAT, RAN])
-    assert rates(nodes[0]) > 0.9
-    assert rates(nodes[1]) < 0.1
-    assert rates(nodes[2]) == 0.5
-    assert rates(nodes[3]) < 0.1
-
-
-def test_a_node_deeper_than_what_was_emitted_is_not_judged() -> None:
-    rates = AcceptanceRates()
-    nodes = [node(ROOT, CAT, "first"), node(0, SAT, "second")]
-    for _ in range(50):
-        rates.observe(nodes, [CAT])
-    assert rates(nodes[0]) > 0.9 and rates(nodes[1]) == 0.5
-
-
-def test_the_right_token_at_the_wrong_place_is_wrong() -> None:
-    rates = AcceptanceRates()
-    late = [node(ROOT, SAT, "late")]
-    for _ in range(50):
-        rates.observe(late, [CAT, SAT])
-    assert rates(late[0]) < 0.1
-
-
 @pytest.mark.parametrize("every", [1, 2, 5, 20])
 def test_a_rate_settles_where_it_belongs_whatever_was_assumed(every: int) -> None:
     for assumed in (0.02, 0.5, 0.98):

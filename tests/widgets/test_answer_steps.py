@@ -14,7 +14,7 @@ from ladechat.widgets.bars.message_line import ShownMessage
 from ladechat.widgets.panels.biography_panel import BiographyPanel
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.steps.answer_steps import AnswerSteps, Arrangement, RecentAnswers
-from tests.fake_engine import POLICY_CHOICE
+from tests.fake_model import POLICY_CHOICE
 from tests.widgets.sample_steps import answer, finished, plain_step, sharpening
 
 STEPS = answer(5, 3, 5)

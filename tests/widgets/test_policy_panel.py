@@ -7,7 +7,7 @@ import pytest
 
 from ladechat.protocol import Decision, ExpectedTokens, PassCost, PolicyChoice
 from ladechat.widgets.panels.policy_panel import COST, TAKEN, TOKENS, PolicyPanel, Shown
-from tests.fake_engine import POLICY_CHOICE
+from tests.fake_model import POLICY_CHOICE
 from tests.widgets.hosting import Host, lines
 from tests.widgets.sample_steps import step, timing
 

@@ -5,11 +5,11 @@ import json
 import random
 from pathlib import Path
 
-import pytest
 from huggingface_hub import constants
 
-from ladechat.model.checkpoint.files import INDEX, ByteProgress, LoadError
+from ladechat.model.checkpoint.files import INDEX, ByteProgress, LoadError, LoadErrorCode
 from ladechat.model.checkpoint.hub import download
+from tests.model.refusals import assert_refused
 
 NAME = "owner/model"
 WEIGHTS = random.Random(0).randbytes(200_000)
@@ -29,10 +29,15 @@ def fetched(seen: Seen | None = None) -> Path:
     return download(NAME, lambda done, total: seen.append((done, total)) if seen is not None else None)
 
 
-def refusal(progress: ByteProgress = lambda done, total: None) -> LoadError:
-    with pytest.raises(LoadError) as caught:
-        download(NAME, progress)
-    return caught.value
+def fetched_weights() -> bytes:
+    return (fetched() / "model.safetensors").read_bytes()
+
+
+def assert_not_fetched(
+    code: LoadErrorCode, says: str, name: str = NAME, progress: ByteProgress = lambda done, total: None
+) -> LoadError:
+    """It is refused with this code, in a sentence that says this. The error, whose hint may be looked at."""
+    return assert_refused(lambda: download(name, progress), code, says)
 
 
 def blob() -> Path:

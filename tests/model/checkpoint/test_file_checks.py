@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.model.checkpoint.files import INDEX, OBJECTS, SINGLE_FILE, LoadError, check_files
-from tests.model.refusals import assert_told
+from ladechat.model.checkpoint.files import INDEX, OBJECTS, SINGLE_FILE, check_files
+from tests.model.refusals import assert_refused
 
 CONTENTS: dict[str, tuple[bytes, str]] = {
     "a list": (b"[1]", "holds a list, not an object"),
@@ -21,10 +21,8 @@ CONTENTS: dict[str, tuple[bytes, str]] = {
 }
 
 
-def refusal(folder: Path) -> LoadError:
-    with pytest.raises(LoadError) as caught:
-        check_files(folder, "the model")
-    return caught.value
+def assert_fault(folder: Path, says: str) -> None:
+    assert_refused(lambda: check_files(folder, "the model"), "load_failed", says)
 
 
 @pytest.mark.parametrize("content", CONTENTS)
@@ -32,27 +30,26 @@ def refusal(folder: Path) -> LoadError:
 def test_what_is_no_object_is_said_of_the_file(file: str, content: str, tmp_path: Path) -> None:
     written, says = CONTENTS[content]
     (tmp_path / file).write_bytes(written)
-    assert_told(refusal(tmp_path), "load_failed", f"The {file} of the model {says}.")
+    assert_fault(tmp_path, f"The {file} of the model {says}.")
 
 
 @pytest.mark.parametrize("file", [*OBJECTS, INDEX, "chat_template.jinja"])
 def test_a_folder_in_the_place_of_a_file_is_said(file: str, tmp_path: Path) -> None:
     (tmp_path / file).mkdir()
-    assert_told(refusal(tmp_path), "load_failed", f"The {file} of the model cannot be read: ")
+    assert_fault(tmp_path, f"The {file} of the model cannot be read: ")
 
 
 def test_a_template_that_is_no_text_is_named(tmp_path: Path) -> None:
     (tmp_path / "additional_chat_templates").mkdir()
     for file in ("chat_template.jinja", "additional_chat_templates/tools.jinja"):
         (tmp_path / file).write_bytes(b"\xff")
-        assert_told(refusal(tmp_path), "load_failed", f"The {Path(file).name} of the model is no UTF-8 text.")
+        assert_fault(tmp_path, f"The {Path(file).name} of the model is no UTF-8 text.")
 
 
-def test_an_index_beside_whole_weights_is_not_looked_at(tmp_path: Path) -> None:
+def test_an_index_beside_whole_weights_is_not_looked_at_and_files_that_are_not_there_are_no_fault(
+    tmp_path: Path,
+) -> None:
+    check_files(tmp_path, "the model")
     (tmp_path / INDEX).write_text("[]")
     (tmp_path / SINGLE_FILE).touch()
-    check_files(tmp_path, "the model")
-
-
-def test_files_that_are_not_there_are_no_fault(tmp_path: Path) -> None:
     check_files(tmp_path, "the model")

@@ -1,18 +1,24 @@
 """What is no checkpoint is refused in one sentence, with a way out, before torch is even imported."""
 
 import errno
-import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
 from ladechat.model.checkpoint import hub
-from ladechat.model.checkpoint.fetch import fetch, local_files
-from ladechat.model.checkpoint.files import DEMO, LoadError, in_words, local_folder, tokenizer_fingerprint
-from tests.model.refusals import assert_told
+from ladechat.model.checkpoint.fetch import fetch
+from ladechat.model.checkpoint.files import (
+    DEMO,
+    LoadError,
+    LoadErrorCode,
+    in_words,
+    local_folder,
+    tokenizer_fingerprint,
+)
+from tests.model.refusals import assert_refused
 from tests.tiny import DEMO as DEMO_FOLDER
 
 
@@ -28,21 +34,15 @@ def quiet(done: int, total: int) -> None:
     """For tests that do not look at the bytes."""
 
 
-def refusal(name: str) -> LoadError:
-    with pytest.raises(LoadError) as caught:
-        fetch(name, quiet)
-    return caught.value
+def assert_not_found(name: str | Path, code: LoadErrorCode, says: str) -> LoadError:
+    return assert_refused(lambda: fetch(str(name), quiet), code, says)
 
 
-def test_the_bundled_model_is_found_by_its_name() -> None:
+def test_a_folder_is_found_by_its_path_and_the_bundled_model_by_its_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert fetch(DEMO, quiet).samefile(DEMO_FOLDER)
-
-
-def test_a_folder_is_found_by_its_path(folder: Path) -> None:
     assert fetch(str(folder), quiet) == folder
-
-
-def test_a_tilde_is_the_home_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(folder.parent))
     assert local_folder(f"~/{folder.name}") == folder
 
@@ -51,11 +51,8 @@ def test_a_tilde_is_the_home_folder(folder: Path, monkeypatch: pytest.MonkeyPatc
     "name", ["/no/such/folder", "./missing", "../missing", "~/missing", "a/b/c", "missing", "a/b/"]
 )
 def test_a_path_without_a_folder_is_refused_and_no_hub_is_asked(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def ask(*args: object) -> Path:
-        raise AssertionError("the hub was asked")
-
-    monkeypatch.setattr(hub, "download", ask)
-    assert_told(refusal(name), "model_not_found", f"no folder {name}")
+    monkeypatch.setattr(hub, "download", lambda *_: pytest.fail("the hub was asked"))
+    assert_not_found(name, "model_not_found", f"no folder {name}")
 
 
 def test_a_file_that_is_no_model_and_a_folder_that_cannot_be_read_are_refused_as_that(
@@ -65,41 +62,35 @@ def test_a_file_that_is_no_model_and_a_folder_that_cannot_be_read_are_refused_as
         raise PermissionError(errno.EACCES, "Permission denied")
 
     weights = str(folder / "model.safetensors")
-    assert_told(refusal(weights), "model_not_found", f"{weights} is a file, but no GGUF file")
+    assert_not_found(weights, "model_not_found", f"{weights} is a file, but no GGUF file")
     monkeypatch.setattr(Path, "iterdir", refuse)
-    assert_told(refusal(str(folder)), "load_failed", f"{folder} cannot be read: Permission denied")
+    assert_not_found(folder, "load_failed", f"{folder} cannot be read: Permission denied")
 
 
-def test_a_folder_without_config_is_refused(folder: Path) -> None:
-    (folder / "config.json").unlink()
-    assert_told(refusal(str(folder)), "model_not_found", "no config.json")
+@pytest.mark.parametrize(
+    ("file", "code", "says"),
+    [("config.json", "model_not_found", "no config.json"), ("model.safetensors", "no_safetensors", "no weights")],
+)
+def test_a_folder_that_lacks_a_file_is_refused(folder: Path, file: str, code: LoadErrorCode, says: str) -> None:
+    (folder / file).unlink()
+    assert_not_found(folder, code, says)
 
 
 @pytest.mark.parametrize("file", ["pytorch_model.bin", "consolidated.00.pth", "model.pt", "last.ckpt"])
 def test_weights_that_can_run_code_are_refused_by_name(folder: Path, file: str) -> None:
     (folder / "model.safetensors").unlink()
     (folder / file).write_bytes(b"")
-    error = refusal(str(folder))
-    assert_told(error, "no_safetensors", file)
-    assert "save_pretrained" in error.hint
+    assert "save_pretrained" in assert_not_found(folder, "no_safetensors", file).hint
 
 
-def test_a_folder_without_weights_is_refused(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    assert_told(refusal(str(folder)), "no_safetensors", "no weights")
-
-
-def test_equal_tokenizers_have_equal_fingerprints(tmp_path: Path) -> None:
+def test_equal_tokenizers_have_equal_fingerprints_and_none_has_none(tmp_path: Path) -> None:
+    assert tokenizer_fingerprint(tmp_path) is None
     folders = [tmp_path / name for name in "abc"]
     for folder, text in zip(folders, ["one", "one", "two"], strict=True):
         folder.mkdir()
         (folder / "tokenizer.json").write_text(text)
     first, second, third = map(tokenizer_fingerprint, folders)
     assert first == second != third
-
-
-def test_a_folder_without_a_tokenizer_has_no_fingerprint(tmp_path: Path) -> None:
-    assert tokenizer_fingerprint(tmp_path) is None
 
 
 def test_finding_a_checkpoint_needs_no_torch() -> None:
@@ -118,19 +109,3 @@ def test_finding_a_checkpoint_needs_no_torch() -> None:
 )
 def test_bytes_are_told_as_disks_are_sold(count: int, words: str) -> None:
     assert in_words(count) == words
-
-
-@pytest.mark.parametrize("name", ["closed/model", "closed/model.gguf"])
-def test_a_model_in_a_folder_that_may_not_be_searched_is_not_said_to_be_missing(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual = os.stat
-
-    def stat(path: Any, *arguments: Any, **options: Any) -> os.stat_result:
-        if "closed" in str(path):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        return usual(path, *arguments, **options)
-
-    monkeypatch.setattr(os, "stat", stat)
-    with pytest.raises(LoadError, match="cannot be looked for: Permission denied"):
-        local_files(str(tmp_path / name))

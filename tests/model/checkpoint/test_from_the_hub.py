@@ -7,9 +7,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from ladechat.protocol import Failed, Loading, Message, Ready, Settings, TurnStarted
+from ladechat.protocol import Loading, Message, Ready, Settings, TurnStarted
 from tests.engine.forked import Forked
-from tests.engine.wire import Wire
+from tests.engine.wire import Wire, refused
 from tests.hub_server import HubServer, running_hub
 from tests.llama2 import files_of, save_checkpoint
 from tests.tiny import generated
@@ -75,8 +75,6 @@ def test_an_engine_that_was_killed_in_a_download_goes_on_where_it_ended(
 
 def test_an_engine_whose_hub_refuses_says_so_in_one_event_and_ends(hub_of_programs: HubServer, tmp_path: Path) -> None:
     hub_of_programs.add(NAME, {"config.json": b"{}", "model.safetensors": b""}, token="secret", gated=True)
-    wire = Wire("--model", NAME)
-    failed = wire.until(Failed)
-    assert (failed.code, failed.fatal) == ("gated", True)
+    failed = refused("--model", NAME)
+    assert failed.code == "gated"
     assert f"{hub_of_programs.url}/{NAME}" in failed.hint and "hf auth login" in failed.hint
-    assert wire.wait_for_end() == 1

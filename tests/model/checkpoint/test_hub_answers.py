@@ -11,8 +11,7 @@ from ladechat.model.checkpoint import hub as module
 from ladechat.model.checkpoint import hub_answers
 from ladechat.model.checkpoint.hub_answers import UntrustedAnswer, check_answers
 from tests.hub_server import HubServer
-from tests.model.checkpoint.hub_model import FILES, NAME, SMALL, WEIGHTS, blob, fetched, partial, refusal
-from tests.model.refusals import assert_told
+from tests.model.checkpoint.hub_model import FILES, NAME, SMALL, WEIGHTS, assert_not_fetched, blob, fetched, partial
 
 MUCH = 5_000_000
 
@@ -24,45 +23,39 @@ def files_below(folder: Path) -> set[Path]:
 @pytest.mark.parametrize("header", ["ETag", "X-Linked-Etag", "X-Repo-Commit", "X-Xet-Hash"])
 @pytest.mark.parametrize("value", ["../../../../planted", "{folder}/planted", "..", "a/b", "a\\x1fb"])
 def test_a_header_with_parts_of_a_path_is_refused_and_nothing_lands_outside_the_cache(
-    hub: HubServer, header: str, value: str, tmp_path: Path
+    served: HubServer, header: str, value: str, tmp_path: Path
 ) -> None:
-    hub.add(NAME, FILES)
     value = value.format(folder=tmp_path)
-    hub.faults.headers = {header: f'"{value}"' if "etag" in header.lower() else value}
-    error = refusal()
-    assert_told(error, "hub_unreachable", header)
+    served.faults.headers = {header: f'"{value}"' if "etag" in header.lower() else value}
+    error = assert_not_fetched("hub_unreachable", header)
     assert "HF_ENDPOINT" in error.hint
     assert all(path.is_relative_to(tmp_path / "cache") for path in files_below(tmp_path))
     assert not any("planted" in str(path) for path in files_below(tmp_path))
 
 
 @pytest.mark.parametrize(("header", "value"), [("ETag", "W.."), ("X-Repo-Commit", "/x"), ("X-Repo-Commit", "W/x")])
-def test_a_header_is_judged_by_what_huggingface_hub_makes_of_it(hub: HubServer, header: str, value: str) -> None:
-    hub.add(NAME, FILES)
-    hub.faults.headers = {header: value}
-    assert_told(refusal(), "hub_unreachable", f"sends '{value}' as {header}")
+def test_a_header_is_judged_by_what_huggingface_hub_makes_of_it(served: HubServer, header: str, value: str) -> None:
+    served.faults.headers = {header: value}
+    assert_not_fetched("hub_unreachable", f"sends '{value}' as {header}")
 
 
-def test_answers_are_checked_also_after_a_connection_has_failed(hub: HubServer) -> None:
-    hub.add(NAME, FILES)
+def test_answers_are_checked_also_after_a_connection_has_failed(served: HubServer) -> None:
     check_answers()
     close_session()  # as huggingface_hub does then
-    hub.faults.headers = {"ETag": '".."'}
+    served.faults.headers = {"ETag": '".."'}
     with pytest.raises(UntrustedAnswer):
         hf_hub_download(NAME, "config.json")
 
 
-def test_files_in_xet_storage_come_through_the_client_whose_answers_are_checked(hub: HubServer) -> None:
-    hub.add(NAME, FILES)
-    hub.faults.headers = {"X-Xet-Hash": "0" * 64, "X-Xet-Refresh-Route": f"{hub.url}/refresh"}
+def test_files_in_xet_storage_come_through_the_client_whose_answers_are_checked(served: HubServer) -> None:
+    served.faults.headers = {"X-Xet-Hash": "0" * 64, "X-Xet-Refresh-Route": f"{served.url}/refresh"}
     assert {path.name: path.read_bytes() for path in fetched().iterdir()} == FILES
 
 
 @pytest.mark.parametrize("sha", ["../../../planted", "/planted", "..", "x" * 500])
-def test_a_commit_that_is_no_name_is_refused(hub: HubServer, sha: str, tmp_path: Path) -> None:
-    hub.add(NAME, FILES)
-    hub.faults.sha = sha
-    assert_told(refusal(), "hub_unreachable", "commit")
+def test_a_commit_that_is_no_name_is_refused(served: HubServer, sha: str, tmp_path: Path) -> None:
+    served.faults.sha = sha
+    assert_not_fetched("hub_unreachable", "commit")
     assert not any("planted" in str(path) for path in tmp_path.rglob("*"))
 
 
@@ -78,10 +71,9 @@ def test_a_commit_that_is_no_name_is_refused(hub: HubServer, sha: str, tmp_path:
         ({"lfs": {"size": 10**30}}, "bytes as the size of model.safetensors"),
     ],
 )
-def test_a_list_of_files_that_no_hub_has_is_refused(hub: HubServer, listed: dict[str, Any], says: str) -> None:
-    hub.add(NAME, FILES)
-    hub.faults.listed = listed
-    assert_told(refusal(), "hub_unreachable", says)
+def test_a_list_of_files_that_no_hub_has_is_refused(served: HubServer, listed: dict[str, Any], says: str) -> None:
+    served.faults.listed = listed
+    assert_not_fetched("hub_unreachable", says)
 
 
 def test_weights_without_a_byte_are_fetched_and_all_of_nothing_is_there(hub: HubServer) -> None:
@@ -99,7 +91,7 @@ def test_entity_tags_as_hubs_send_them_are_taken(hub: HubServer) -> None:
 def test_of_a_small_file_no_more_comes_than_the_hub_lists(hub: HubServer, how: str, tmp_path: Path) -> None:
     hub.add(NAME, SMALL | {"model.safetensors": WEIGHTS})
     setattr(hub.faults, how, MUCH)
-    assert_told(refusal(), "hub_unreachable", "more bytes")
+    assert_not_fetched("hub_unreachable", "more bytes")
     assert sum(path.stat().st_size for path in files_below(tmp_path)) < MUCH / 5
 
 
@@ -108,28 +100,26 @@ def test_of_a_file_without_weights_no_more_comes_than_it_can_need_whatever_the_h
 ) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 1000)
     hub.add(NAME, {**FILES, "tokenizer.json": bytes(1001)})
-    assert_told(refusal(), "hub_unreachable", "more bytes than the 1.0 kB")
+    assert_not_fetched("hub_unreachable", "more bytes than the 1.0 kB")
 
 
 @pytest.mark.parametrize("status", [302, 403, 500])
 def test_errors_and_redirects_have_a_limit_too(hub: HubServer, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub_answers, "MOST_BYTES", 1_000_000)
     hub.faults.status, hub.faults.headers, hub.faults.compressed = status, {"Location": f"{hub.url}/there"}, MUCH
-    assert_told(refusal(), "hub_unreachable", "more bytes than the 1.0 MB")
+    assert_not_fetched("hub_unreachable", "more bytes than the 1.0 MB")
 
 
 @pytest.mark.parametrize("encoding", ["gzip, gzip", "zstd"])
-def test_what_a_few_bytes_could_unpack_to_gigabytes_is_not_unpacked(hub: HubServer, encoding: str) -> None:
-    hub.add(NAME, FILES)
-    hub.faults.headers = {"Content-Encoding": encoding}
-    assert_told(refusal(), "hub_unreachable", f"compressed as '{encoding}'")
+def test_what_a_few_bytes_could_unpack_to_gigabytes_is_not_unpacked(served: HubServer, encoding: str) -> None:
+    served.faults.headers = {"Content-Encoding": encoding}
+    assert_not_fetched("hub_unreachable", f"compressed as '{encoding}'")
 
 
-def test_of_a_large_file_no_more_comes_than_the_hub_lists(hub: HubServer, tmp_path: Path) -> None:
-    hub.add(NAME, FILES)
+def test_of_a_large_file_no_more_comes_than_the_hub_lists(served: HubServer, tmp_path: Path) -> None:
     fetched()
     blob().unlink()
-    hub.faults.surplus = MUCH
+    served.faults.surplus = MUCH
     largest = 0
 
     def look(done: int, total: int) -> None:
@@ -138,8 +128,7 @@ def test_of_a_large_file_no_more_comes_than_the_hub_lists(hub: HubServer, tmp_pa
             with contextlib.suppress(FileNotFoundError):  # what is refused is removed meanwhile
                 largest = max(largest, path.stat().st_size)
 
-    error = refusal(look)
+    assert_not_fetched("hub_unreachable", "something else than the hub says", progress=look)
     look(0, 0)
-    assert_told(error, "hub_unreachable", "something else than the hub says")
     assert not partial().exists()
     assert largest <= len(WEIGHTS) + 1_000_000

@@ -10,6 +10,13 @@ from ladechat.model.kernels.build import Build, BuildError, compiler
 from ladechat.model.kernels.library import Library
 
 
+def script(path: Path, text: str) -> Path:
+    """A program of the shell, as in the place of a compiler."""
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
 def compiled(factory: pytest.TempPathFactory, processor: str = "native") -> Build:
     """A build that has ended, in a folder that all workers of a run share: the first one compiles, the others wait.
 

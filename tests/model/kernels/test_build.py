@@ -12,12 +12,7 @@ from ladechat.model.kernels.build import MOST_LIBRARIES, Build, BuildError, buil
 from ladechat.model.load import load
 from ladechat.private_folder import NotPrivate
 from tests.llama2 import save_checkpoint
-
-
-def script(path: Path, text: str) -> Path:
-    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
-    path.chmod(0o755)
-    return path
+from tests.model.kernels.conftest import script
 
 
 @pytest.fixture

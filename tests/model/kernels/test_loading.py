@@ -19,6 +19,7 @@ import torch
 from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.kernels.library import crash_remembered, load_library
 from ladechat.model.kernels.swap import use_kernels
+from tests.model.kernels.conftest import script
 from tests.tiny import random_model
 
 CRASHES = "__attribute__((constructor)) static void crash() { __builtin_trap(); }"
@@ -40,10 +41,8 @@ def build_of(tmp_path: Path, build_path: Path, monkeypatch: pytest.MonkeyPatch) 
             real = shutil.which("g++") or shutil.which("clang++")
             assert real is not None
             subprocess.run([real, "-shared", "-fPIC", str(tmp_path / "source.cpp"), "-o", str(library)], check=True)
-        script = tmp_path / "compiler"
-        script.write_text(f'#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\ncp {library} "$2"\n')
-        script.chmod(0o755)
-        monkeypatch.setenv("CXX", str(script))
+        copies = script(tmp_path / "compiler", f'while [ "$1" != -o ]; do shift; done\ncp {library} "$2"')
+        monkeypatch.setenv("CXX", str(copies))
         return Build(tmp_path / "cache")
 
     return prepare

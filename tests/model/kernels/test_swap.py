@@ -1,6 +1,7 @@
 """A model with the kernels in it computes what it computes without, and its weights are there once."""
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from ladechat.decoder.loop import Decoder
 from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.kernels.library import Library, pack
 from ladechat.model.kernels.swap import ATTENTION, PackedEmbedding, PackedLinear, swap, use_kernels
-from ladechat.model.load import load
 from ladechat.registry import lookahead
+from tests.checkpoints import load_on_cpu
 from tests.llama2 import save_checkpoint
 from tests.tiny import demo_model, demo_prompt, generated, random_model, run, runner_for, tokens_of
 from tools.tiny_models import tiny_model
@@ -35,6 +36,10 @@ def swapped(model: PreTrainedModel, library: Library) -> PreTrainedModel:
     ours = copy.deepcopy(model)
     swap(ours, library)
     return ours
+
+
+def is_packed(model: PreTrainedModel) -> bool:
+    return any(isinstance(part, PackedLinear) for part in model.modules())
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -61,7 +66,7 @@ def test_a_model_computes_the_same_with_the_kernels(architecture: str, library: 
     with torch.inference_mode():
         found, expected = (one(input_ids=tokens, attention_mask=masks, use_cache=False).logits for one in (ours, model))
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
-    assert any(isinstance(part, PackedLinear) for part in ours.modules())
+    assert is_packed(ours)
     assert not any(type(part) in (nn.Linear, Conv1D) for part in ours.modules())
 
 
@@ -101,33 +106,31 @@ def test_attention_is_only_swapped_where_the_model_asks_for_it_by_name(library: 
     assert swapped(tiny_model("deepseek_v32"), library).config._attn_implementation == "sdpa"
 
 
-def test_torch_has_one_thread_beside_the_kernels(build: Build) -> None:
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(3)
-        assert not use_kernels(copy.deepcopy(random_model(3)).bfloat16(), build, 1)
-        assert torch.get_num_threads() == 3
-        assert use_kernels(copy.deepcopy(random_model(3)).float(), build, 1)
-        assert torch.get_num_threads() == 1
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_where_torch_computes_most_of_a_model_it_has_its_threads(build: Build) -> None:
+@pytest.mark.parametrize(
+    ("make", "used", "threads"),
+    [
+        (lambda: copy.deepcopy(random_model(3)).bfloat16(), False, 3),
+        (lambda: copy.deepcopy(random_model(3)).float(), True, 1),
+        (lambda: tiny_model("mixtral", intermediate_size=400).float(), True, 3),
+    ],
+    ids=["another type", "one that the kernels compute", "a mixture"],
+)
+def test_torch_has_one_thread_beside_the_kernels_unless_it_computes_most_of_the_model(
+    make: Callable[[], PreTrainedModel], used: bool, threads: int, build: Build
+) -> None:
     """The experts of a mixture lie in one tensor each, no linear layers; quantised layers are left to torch as well."""
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(3)
-        assert use_kernels(copy.deepcopy(tiny_model("mixtral", intermediate_size=400)).float(), build, 1)
-        assert torch.get_num_threads() == 3
+        assert use_kernels(make(), build, 1) == used
+        assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
 
 
 def test_a_model_in_another_type_is_left_alone(build: Build) -> None:
     model = copy.deepcopy(random_model(1)).double()
-    assert not use_kernels(model, build, threads=1)
-    assert not any(isinstance(part, PackedLinear) for part in model.modules())
+    assert not use_kernels(model, build, threads=1) and not is_packed(model)
 
 
 class NoBuild(Build):
@@ -149,9 +152,8 @@ def test_without_kernels_torch_computes_the_model_and_that_is_said_when_it_is_lo
 ) -> None:
     monkeypatch.setattr("ladechat.model.kernels.library.Library.is_right", lambda _: False)
     used = NoBuild() if fault == "no library" else build
-    folder = save_checkpoint(tmp_path)
-    loaded = load(folder, "tiny", "cpu", "float32", lambda _: None, lambda _: None, kernels=used)
-    assert not any(isinstance(part, PackedLinear) for part in loaded.model.modules())
+    loaded = load_on_cpu(save_checkpoint(tmp_path), kernels=used)
+    assert not is_packed(loaded.model)
     assert loaded.threads.kernels == 0
     says = "There is no C++ compiler." if fault == "no library" else "kernels that compute something else"
     assert [notice for notice in loaded.notices if "without ladechat's kernels" in notice and says in notice]

@@ -9,13 +9,8 @@ from transformers.integrations import hub_kernels
 
 from ladechat.model.checkpoint.fetch import fetch
 from ladechat.model.checkpoint.files import INDEX, LoadError
-from tests.model.refusals import assert_told
-from tests.model.test_load import change, loaded, refusal, save, tiny_llama
-
-
-@pytest.fixture
-def checkpoint(tmp_path: Path) -> Path:
-    return save(tmp_path / "checkpoint", tiny_llama())
+from tests.model.loading.llama import assert_not_loaded, loaded
+from tests.scripted_checkpoint import change
 
 
 @pytest.mark.parametrize("key", ["_attn_implementation", "attn_implementation", "_experts_implementation"])
@@ -31,11 +26,6 @@ def test_an_implementation_that_config_json_names_is_neither_fetched_nor_used(
     model = loaded(checkpoint).model
     assert model.config._attn_implementation == "sdpa"
     assert model.config._experts_implementation != value
-
-
-@pytest.fixture
-def in_shards(tmp_path: Path) -> Path:
-    return save(tmp_path / "shards", tiny_llama(), max_shard_size="50KB")
 
 
 def put_into(folder: Path, file: str) -> None:
@@ -54,7 +44,7 @@ def test_an_index_that_leads_to_other_files_is_refused_before_they_are_read(in_s
     if file.endswith(".bin"):
         torch.save({"model.norm.weight": torch.ones(32)}, there)
     put_into(in_shards, file)
-    assert_told(refusal(in_shards), "no_safetensors", repr(file))
+    assert_not_loaded(in_shards, "no_safetensors", repr(file))
     with pytest.raises(LoadError, match="only"):
         fetch(str(in_shards), lambda done, total: None)
 
@@ -62,4 +52,4 @@ def test_an_index_that_leads_to_other_files_is_refused_before_they_are_read(in_s
 @pytest.mark.parametrize("file", ["adapter_model.bin", "other.safetensors", "../model.safetensors", 3])
 def test_other_files_that_config_json_names_for_the_weights_are_not_read(checkpoint: Path, file: object) -> None:
     change(checkpoint / "config.json", transformers_weights=file)
-    assert_told(refusal(checkpoint), "no_safetensors", repr(str(file)))
+    assert_not_loaded(checkpoint, "no_safetensors", repr(str(file)))

@@ -8,25 +8,10 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from ladechat.model.loading.token_ids import KNOWN_ENDS, end_tokens
+from tests.engine import chat_templates
+from tests.llama2 import CHAT_TEMPLATE as LLAMA_2
 from tests.scripted_checkpoint import CHATML, byte_tokenizer
 
-LLAMA_2 = (
-    "{% for m in messages %}{% if m['role'] == 'user' %}{{ '<s>[INST] ' + m['content'] + ' [/INST]' }}"
-    "{% else %}{{ ' ' + m['content'] + ' </s>' }}{% endif %}{% endfor %}"
-)
-LLAMA_3 = (
-    "{% for m in messages %}{{ '<|start_header_id|>' + m['role'] + '<|end_header_id|>\n\n' + m['content'] | trim"
-    " + '<|eot_id|>' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}"
-)
-GEMMA = (
-    "{% for m in messages %}{{ '<start_of_turn>' + m['role'] + '\n' + m['content'] + '<end_of_turn>\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}"
-)
-PHI = (
-    "{% for m in messages %}{{ '<|' + m['role'] + '|>\n' + m['content'] + '<|end|>\n' }}{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% else %}{{ '<|endoftext|>' }}{% endif %}"
-)
 GLM = (
     "{% for m in messages %}{{ '<|' + m['role'] + '|>\n' + m['content'] }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}"
@@ -61,9 +46,13 @@ def ends(template: str | None, *special: str, named: object = ()) -> set[str]:
     [
         (CHATML, ("<|endoftext|>", "<|im_start|>", "<|im_end|>"), "<|im_end|>"),
         (LLAMA_2, ("<s>", "</s>"), "</s>"),
-        (LLAMA_3, ("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"), "<|eot_id|>"),
-        (GEMMA, ("<eos>", "<start_of_turn>", "<end_of_turn>"), "<end_of_turn>"),
-        (PHI, ("<|endoftext|>", "<|user|>", "<|assistant|>", "<|end|>"), "<|end|>"),
+        (
+            chat_templates.LLAMA_3,
+            ("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
+            "<|eot_id|>",
+        ),
+        (chat_templates.GEMMA, ("<eos>", "<start_of_turn>", "<end_of_turn>"), "<end_of_turn>"),
+        (chat_templates.PHI, ("<|endoftext|>", "<|user|>", "<|assistant|>", "<|end|>"), "<|end|>"),
         (GLM, ("<|endoftext|>", "<|user|>", "<|assistant|>"), "<|user|>"),
         (HARMONY, ("<|start|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>"), "<|return|>"),
         (THINKING, ("<|User|>", "<|Assistant|>", "<|end▁of▁sentence|>"), "<|end▁of▁sentence|>"),

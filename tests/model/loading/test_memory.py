@@ -13,7 +13,8 @@ from ladechat.model.loading import memory
 from ladechat.model.loading.memory import check_memory, free_main_memory, useful_cache_bytes, weight_bytes
 from ladechat.model.runners.tree import TreeRunner
 from tests.llama2 import CONFIG, save_checkpoint
-from tests.model.refusals import assert_told
+from tests.model.loading.llama import loaded
+from tests.model.refusals import assert_refused
 from tests.tiny import random_model
 
 GB = 10**9
@@ -61,7 +62,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, **free: int) -> None:
 def test_weights_are_counted_in_the_type_that_they_are_converted_to(
     checkpoint: Path, dtype: torch.dtype, size: int
 ) -> None:
-    parameters = load(checkpoint, "it", "cpu", "auto", lambda stage: None, lambda fraction: None).parameters
+    parameters = loaded(checkpoint).parameters
     total, converted = weight_bytes(checkpoint, dtype)
     assert total == size * parameters
     assert converted == (0 if dtype == torch.float16 else total)
@@ -104,10 +105,10 @@ def test_of_a_long_context_a_usual_conversation_is_counted() -> None:
 @pytest.mark.parametrize(
     ("device", "dtype", "free", "tries"),
     [
-        ("cpu", torch.float32, {"cpu": 800_000}, ["--dtype bfloat16"]),
-        ("cpu", torch.bfloat16, {"cpu": 400_000}, ["a smaller or a quantised model"]),
-        ("cuda", torch.float16, {"cuda": 400_000, "cpu": GB}, ["--device cpu"]),
-        ("mps", torch.float16, {"mps": 400_000, "cpu": GB}, ["--device cpu"]),
+        ("cpu", torch.float32, {"cpu": 800_000}, "--dtype bfloat16"),
+        ("cpu", torch.bfloat16, {"cpu": 400_000}, "a smaller or a quantised model"),
+        ("cuda", torch.float16, {"cuda": 400_000, "cpu": GB}, "--device cpu"),
+        ("mps", torch.float16, {"mps": 400_000, "cpu": GB}, "--device cpu"),
     ],
 )
 def test_a_model_that_does_not_fit_is_refused_with_both_numbers_and_ways_out(
@@ -115,17 +116,18 @@ def test_a_model_that_does_not_fit_is_refused_with_both_numbers_and_ways_out(
     device: str,
     dtype: torch.dtype,
     free: dict[str, int],
-    tries: list[str],
+    tries: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     machine(monkeypatch, **free)
     weights, _ = weight_bytes(checkpoint, dtype)
-    with pytest.raises(LoadError) as caught:
-        check_memory(checkpoint, "the model", torch.device(device), dtype, cache_bytes=100_000)
-    assert_told(caught.value, "out_of_memory", f"the model needs {in_words(weights + 100_000)}")
-    assert f"{in_words(free[device])} free" in str(caught.value)
-    assert all(way in caught.value.hint for way in tries)
-    assert ("--device cpu" in caught.value.hint) == (device != "cpu")
+    error = assert_refused(
+        lambda: check_memory(checkpoint, "the model", torch.device(device), dtype, cache_bytes=100_000),
+        "out_of_memory",
+        f"the model needs {in_words(weights + 100_000)}",
+    )
+    assert f"{in_words(free[device])} free" in str(error) and tries in error.hint
+    assert ("--device cpu" in error.hint) == (device != "cpu")
 
 
 def test_a_model_that_fits_just_so_is_let_pass(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,18 +145,21 @@ def test_a_conversion_on_the_way_to_a_gpu_needs_main_memory_and_none_is_none(
     machine(monkeypatch, cuda=GB, cpu=1000)
     cuda = torch.device("cuda")
     check_memory(checkpoint, "the model", cuda, torch.float16, cache_bytes=0)
-    with pytest.raises(LoadError) as caught:
-        check_memory(checkpoint, "the model", cuda, torch.bfloat16, cache_bytes=0)
-    assert_told(caught.value, "out_of_memory", "of main memory, and 1.0 kB are free")
+    assert_refused(
+        lambda: check_memory(checkpoint, "the model", cuda, torch.bfloat16, cache_bytes=0),
+        "out_of_memory",
+        "of main memory, and 1.0 kB are free",
+    )
 
 
 def test_weights_that_are_unpacked_are_counted_by_their_number(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine(monkeypatch, cpu=GB)
-    with pytest.raises(LoadError) as caught:
-        check_memory(checkpoint, "the model", CPU, torch.float32, cache_bytes=0, unpacked_parameters=GB)
-    assert_told(caught.value, "out_of_memory", "needs 4.0 GB")
+    unpacked = {"cache_bytes": 0, "unpacked_parameters": GB}
+    assert_refused(
+        lambda: check_memory(checkpoint, "the model", CPU, torch.float32, **unpacked), "out_of_memory", "needs 4.0 GB"
+    )
 
 
 def test_a_checkpoint_that_does_not_fit_is_refused_before_a_weight_is_read(
@@ -162,72 +167,60 @@ def test_a_checkpoint_that_does_not_fit_is_refused_before_a_weight_is_read(
 ) -> None:
     machine(monkeypatch, cpu=10_000)
     stages: list[str] = []
-    with pytest.raises(LoadError) as caught:
-        load(checkpoint, "the model", "cpu", "auto", stages.append, lambda fraction: None)
-    assert_told(caught.value, "out_of_memory", "10.0 kB free")
+    error = assert_refused(
+        lambda: load(checkpoint, "the model", "cpu", "auto", stages.append, lambda _: None),
+        "out_of_memory",
+        "10.0 kB free",
+    )
     assert stages == []
     layers, width = CONFIG["num_hidden_layers"], CONFIG["hidden_size"]
-    assert f"cache {in_words(2048 * 2 * layers * width * 4)}" in str(caught.value)
+    assert f"cache {in_words(2048 * 2 * layers * width * 4)}" in str(error)
 
 
 # --- what is free ----------------------------------------------------------------------------------------------------
 
 
-def write(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return root
-
-
-MEMINFO = {"proc/meminfo": "MemTotal:  16000000 kB\nMemFree:  1000000 kB\nMemAvailable:  8000000 kB\n"}
-
-
-def test_on_linux_what_the_kernel_calls_available_is_free(tmp_path: Path) -> None:
-    assert free_main_memory(write(tmp_path, MEMINFO)) == 8_000_000 * 1024
-
-
-def test_a_container_has_what_its_limit_leaves_and_caches_of_files_do_not_count(tmp_path: Path) -> None:
-    root = write(
-        tmp_path,
+MEMINFO = "MemTotal:  16000000 kB\nMemFree:  1000000 kB\nMemAvailable:  8000000 kB\n"
+GROUPS: dict[str, tuple[dict[str, str], int]] = {
+    "what Linux calls available": ({}, 8_000_000 * 1024),
+    "what the limit of a container leaves, but for caches of files": (
         {
-            **MEMINFO,
             "proc/self/cgroup": "0::/\n",
             "sys/fs/cgroup/memory.max": "4000000000\n",
             "sys/fs/cgroup/memory.current": "3000000000\n",
             "sys/fs/cgroup/memory.stat": "anon 1000000000\nactive_file 9\ninactive_file 2000000000\n",
         },
-    )
-    assert free_main_memory(root) == 3_000_000_000
-
-
-def test_the_narrowest_of_the_groups_around_a_process_counts(tmp_path: Path) -> None:
-    root = write(
-        tmp_path,
+        3_000_000_000,
+    ),
+    "the narrowest of the groups around a process": (
         {
-            **MEMINFO,
             "proc/self/cgroup": "0::/user.slice/job\n",
             "sys/fs/cgroup/user.slice/job/memory.max": "max\n",
             "sys/fs/cgroup/user.slice/job/memory.current": "500\n",
             "sys/fs/cgroup/user.slice/memory.max": "2000000000\n",
             "sys/fs/cgroup/user.slice/memory.current": "500000000\n",
         },
-    )
-    assert free_main_memory(root) == 1_500_000_000
-
-
-def test_control_groups_of_version_1_count_too(tmp_path: Path) -> None:
-    root = write(
-        tmp_path,
+        1_500_000_000,
+    ),
+    "control groups of version 1": (
         {
-            **MEMINFO,
             "proc/self/cgroup": "5:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n",
             "sys/fs/cgroup/memory/memory.limit_in_bytes": "3000000000\n",
             "sys/fs/cgroup/memory/memory.usage_in_bytes": "1000000000\n",
             "sys/fs/cgroup/memory/memory.stat": "cache 1\ntotal_inactive_file 500000000\n",
         },
-    )
-    assert free_main_memory(root) == 2_500_000_000
+        2_500_000_000,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_what_is_free_is_what_the_system_and_the_groups_of_a_process_leave(case: str, tmp_path: Path) -> None:
+    files, free = GROUPS[case]
+    for name, text in {"proc/meminfo": MEMINFO, **files}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert free_main_memory(tmp_path) == free
 
 
 def test_where_the_system_does_not_say_no_more_than_the_machine_has_is_free(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """A quantised checkpoint is loaded where transformers can, else refused by name with what is missing."""
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -12,12 +11,12 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig
 from transformers.quantizers import quantizer_finegrained_fp8
 
-from ladechat.model.checkpoint.files import LoadError, in_words
-from ladechat.model.load import LoadedModel, load
+from ladechat.model.checkpoint.files import in_words
 from ladechat.model.loading import memory
 from ladechat.model.loading.quantization import quantization_method
 from tests.llama2 import CONFIG, save_checkpoint
-from tests.model.refusals import assert_told
+from tests.model.loading.llama import assert_not_loaded, loaded
+from tests.scripted_checkpoint import change
 
 BLOCK = 4
 FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [BLOCK, BLOCK]}
@@ -30,19 +29,8 @@ def checkpoint(tmp_path: Path) -> Path:
 
 def quantise(folder: Path, settings: dict[str, Any]) -> Path:
     """Let a checkpoint's configuration say so."""
-    file = folder / "config.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "quantization_config": settings}))
+    change(folder / "config.json", quantization_config=settings)
     return folder
-
-
-def loaded(folder: Path) -> LoadedModel:
-    return load(folder, "the model", "cpu", "auto", lambda stage: None, lambda fraction: None)
-
-
-def refusal(folder: Path) -> LoadError:
-    with pytest.raises(LoadError) as caught:
-        loaded(folder)
-    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -62,21 +50,21 @@ def refusal(folder: Path) -> LoadError:
 def test_the_package_that_a_method_needs_is_named_with_how_to_install_it(
     checkpoint: Path, settings: dict[str, Any], method: str
 ) -> None:
-    error = refusal(quantise(checkpoint, settings))
-    assert_told(error, "missing_package", f"is quantised with {method}, which needs the package ")
+    says = f"is quantised with {method}, which needs the package "
+    error = assert_not_loaded(quantise(checkpoint, settings), "missing_package", says)
     package = str(error).split("the package ")[1].split(", and that")[0]
     assert shlex.join(("-m", "pip", "install", package)) in error.hint
 
 
 def test_a_checkpoint_of_torchaos_names_it_where_it_is_not(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torchao.core.config", None)
-    error = refusal(quantise(checkpoint, {"quant_method": "torchao", "quant_type": {}}))
-    assert_told(error, "missing_package", "is quantised with torchao, which needs the package torchao, ")
+    quantise(checkpoint, {"quant_method": "torchao", "quant_type": {}})
+    assert_not_loaded(checkpoint, "missing_package", "is quantised with torchao, which needs the package torchao, ")
 
 
 def test_without_accelerate_fp8_names_it(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quantizer_finegrained_fp8, "is_accelerate_available", lambda: False)
-    assert_told(refusal(quantise(checkpoint, FP8)), "missing_package", "which needs the package accelerate")
+    assert_not_loaded(quantise(checkpoint, FP8), "missing_package", "which needs the package accelerate")
 
 
 @pytest.mark.parametrize("method", ["spqr", "higgs", "fbgemm_fp8"])
@@ -84,8 +72,8 @@ def test_a_method_that_needs_a_gpu_is_refused_for_that_where_there_is_none(
     checkpoint: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    error = refusal(quantise(checkpoint, {"quant_method": method}))
-    assert_told(error, "load_failed", f"is quantised with {method}")
+    quantise(checkpoint, {"quant_method": method})
+    error = assert_not_loaded(checkpoint, "load_failed", f"is quantised with {method}")
     assert "GPU" in str(error) and "not quantised" in error.hint
 
 
@@ -95,7 +83,7 @@ def test_a_method_that_needs_a_gpu_is_refused_for_that_where_there_is_none(
 def test_a_method_that_transformers_does_not_know_is_refused_by_name(
     checkpoint: Path, settings: dict[str, Any], method: str
 ) -> None:
-    assert_told(refusal(quantise(checkpoint, settings)), "load_failed", f"is quantised with {method}, which cannot")
+    assert_not_loaded(quantise(checkpoint, settings), "load_failed", f"is quantised with {method}, which cannot")
 
 
 def pack_as_fp8(folder: Path) -> dict[str, torch.Tensor]:
@@ -128,7 +116,7 @@ def test_fp8_is_unpacked_where_nothing_can_compute_with_it_and_memory_is_asked_f
     weights = model.model.state_dict()
     assert worth and all(torch.allclose(weights[name], value, atol=1e-6) for name, value in worth.items())
     monkeypatch.setattr(memory, "free_memory", lambda device: 1000)
-    assert_told(refusal(checkpoint), "out_of_memory", f"weights {in_words(4 * plain.parameters)}")
+    assert_not_loaded(checkpoint, "out_of_memory", f"weights {in_words(4 * plain.parameters)}")
 
 
 def test_plain_weights_have_no_method(checkpoint: Path) -> None:

@@ -10,21 +10,14 @@ from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from ladechat.engine.detokenizer import joins_texts
-from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.loading.tokenizer import TELLING, checkpoint_tokenizer
 from tests.engine.tokenizers import ALL, byte_level, sentencepiece
-from tests.model.refusals import assert_told
+from tests.model.refusals import assert_refused
 from tests.scripted_checkpoint import CHATML, change
 from tests.tiny import DEMO
 
-CLASSES = (
-    "LlamaTokenizerFast",
-    "LlamaTokenizer",
-    "GemmaTokenizerFast",
-    "T5TokenizerFast",
-    "BertTokenizer",
-    "Qwen2Tokenizer",
-)
+CLASSES = ["LlamaTokenizerFast", "LlamaTokenizer", "GemmaTokenizerFast", "T5TokenizerFast", "BertTokenizer"]
+CLASSES += ["Qwen2Tokenizer"]
 """Some that transformers builds anew, and some that it cannot build from this vocabulary at all."""
 
 
@@ -108,14 +101,8 @@ def test_a_space_in_front_that_tokenizer_config_asks_for_is_not_added(folder: Pa
 
 
 def test_an_added_token_is_cut_out_as_the_file_says_and_not_as_tokenizer_config_does(folder: Path) -> None:
-    strips = {
-        "content": "<s>",
-        "lstrip": True,
-        "rstrip": True,
-        "normalized": True,
-        "single_word": True,
-        "special": True,
-    }
+    flags = ("lstrip", "rstrip", "normalized", "single_word", "special")
+    strips = {"content": "<s>", **dict.fromkeys(flags, True)}
     change(folder / "tokenizer_config.json", added_tokens_decoder={"1": strips})
     assert_is_that_of_the_file(checkpoint_tokenizer(folder, "the model"), folder)
 
@@ -142,16 +129,14 @@ def test_a_checkpoint_without_the_file_has_what_transformers_makes_of_its_others
     assert checkpoint_tokenizer(folder, "the model") is byte_level()
 
 
-def refusal(folder: Path) -> LoadError:
-    with pytest.raises(LoadError) as caught:
-        checkpoint_tokenizer(folder, "the model")
-    return caught.value
+def assert_no_tokenizer(folder: Path, says: str) -> None:
+    assert_refused(lambda: checkpoint_tokenizer(folder, "the model"), "load_failed", says)
 
 
 @pytest.mark.parametrize("content", ["[]", "7", "", "{", "\0", '{"model": {"type": "Nonsense"}}'])
 def test_a_file_that_is_no_tokenizer_is_named(content: str, folder: Path) -> None:
     (folder / "tokenizer.json").write_text(content)
-    assert_told(refusal(folder), "load_failed", "The tokenizer.json of the model cannot be read")
+    assert_no_tokenizer(folder, "The tokenizer.json of the model cannot be read")
 
 
 @pytest.mark.parametrize("changes", [{"eos_token": 5}, {"added_tokens_decoder": []}, {"extra_special_tokens": 3}])
@@ -159,8 +144,8 @@ def test_entries_that_no_tokenizer_can_have_are_refused_without_python_s_words(
     changes: dict[str, Any], folder: Path
 ) -> None:
     change(folder / "tokenizer_config.json", **changes)
-    error = refusal(folder)
-    assert_told(error, "load_failed", "cannot be built from its tokenizer.json")
+    says = "cannot be built from its tokenizer.json"
+    error = assert_refused(lambda: checkpoint_tokenizer(folder, "the model"), "load_failed", says)
     assert "class" not in str(error) and "object" not in str(error)
 
 
@@ -169,9 +154,9 @@ def test_a_tokenizer_that_cannot_be_made_what_the_file_says_is_refused(
 ) -> None:
     """Whatever a later version of transformers does to the one that it is given."""
     monkeypatch.setattr(PreTrainedTokenizerFast, "encode", lambda *_, **__: [1, 2, 3])
-    assert_told(refusal(folder), "load_failed", "asks for another tokenizer than its tokenizer.json holds")
+    assert_no_tokenizer(folder, "asks for another tokenizer than its tokenizer.json holds")
 
 
 def test_no_tokenizer_at_all_is_said(tmp_path: Path) -> None:
     shutil.copy(DEMO / "config.json", tmp_path)
-    assert_told(refusal(tmp_path), "load_failed", "has no tokenizer that can be read")
+    assert_no_tokenizer(tmp_path, "has no tokenizer that can be read")

@@ -9,16 +9,16 @@ import torch
 
 from ladechat.decoder.hidden import Want
 from ladechat.decoder.verify_mask import SlotTree
-from ladechat.model.checkpoint.files import LoadError
-from ladechat.model.load import LoadedModel, load
+from ladechat.model.load import LoadedModel
 from ladechat.model.parallel.rank0 import LOGITS_ONLY, Rank0Runner
 from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.trained import KINDS, fingerprint, trained_folder, write_trained
+from tests.checkpoints import load_on_cpu, save
 from tests.engine.tokenizers import byte_level
 from tests.forbidden import forbid
 from tests.llama2 import save_checkpoint
 from tests.made_up_maps import made_up, save_made_up
-from tests.model.refusals import assert_told
+from tests.model.refusals import assert_refused
 from tests.tiny import layered_runner_for, random_model
 from tools.tiny_models import tiny_model
 
@@ -26,7 +26,7 @@ DEPTH, WIDTH = 3, 64
 
 
 def loaded(folder: Path, *maps: Path) -> LoadedModel:
-    return load(folder, "tiny", "cpu", "float32", lambda stage: None, lambda fraction: None, maps=maps)
+    return load_on_cpu(folder, maps=maps)
 
 
 @pytest.fixture
@@ -107,21 +107,16 @@ def test_a_found_file_of_another_kind_than_its_name_says_is_left_out(folder: Pat
 def test_a_named_file_that_is_no_good_is_an_error(folder: Path, tmp_path: Path) -> None:
     save_made_up(folder)
     write_trained(tmp_path / "other", made_up("medusa", DEPTH, WIDTH, base="f" * 32))
-    with pytest.raises(LoadError) as caught:
-        loaded(folder, tmp_path / "other")
-    assert_told(caught.value, "load_failed", "was trained for another model, made up,")
+    says = "was trained for another model, made up,"
+    assert_refused(lambda: loaded(folder, tmp_path / "other"), "load_failed", says)
 
 
 def test_a_model_whose_layers_cannot_be_called_one_by_one_is_told_of(tmp_path: Path) -> None:
-    tokenizer: Any = byte_level()
-    tiny_model("gpt2", vocab_size=len(tokenizer)).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
+    save(tmp_path, tiny_model("gpt2", vocab_size=len(byte_level())))
     maps = loaded(tmp_path).maps
     assert maps.by_kind == {} and set(maps.missing) == set(KINDS)
     assert all("has no part called" in why for why in maps.missing.values())
-    with pytest.raises(LoadError) as caught:
-        loaded(tmp_path, tmp_path / "any")
-    assert_told(caught.value, "load_failed", "has no part called embed_tokens")
+    assert_refused(lambda: loaded(tmp_path, tmp_path / "any"), "load_failed", "has no part called embed_tokens")
 
 
 def test_runners_that_give_logits_alone_say_so() -> None:

@@ -1,6 +1,5 @@
 """Weights that are quantised while they are read: every decoder writes the text of their own plain decoding."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,25 +8,24 @@ from torch import nn
 
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.verify_mask import SlotTree
-from ladechat.model.checkpoint.files import LoadError, LoadErrorCode, in_words
-from ladechat.model.load import LoadedModel, load
+from ladechat.model.checkpoint.files import LoadErrorCode, in_words
+from ladechat.model.load import LoadedModel
 from ladechat.model.loading import memory, quantization
 from ladechat.model.loading.quantization import check_weight_only
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import DECODERS, Shared, make
 from ladechat.tuning.costs import PassCosts
 from tests.made_up_maps import made_up_for
-from tests.model.refusals import assert_told
+from tests.model.loading.llama import assert_not_loaded, loaded
+from tests.model.refusals import assert_refused
 from tests.tiny import DEMO, demo_prompt, run, tokens_of
 
-
-def loaded(folder: Path = DEMO, quantize: str | None = "int8", dtype: str = "float32") -> LoadedModel:
-    return load(folder, "the model", "cpu", dtype, lambda stage: None, lambda fraction: None, quantize=quantize)
+INT8 = {"dtype": "float32", "quantize": "int8"}
 
 
 @pytest.fixture(scope="module")
 def model() -> LoadedModel:
-    return loaded()
+    return loaded(DEMO, **INT8)
 
 
 def bytes_of(model: LoadedModel) -> int:
@@ -41,7 +39,7 @@ def bytes_of(model: LoadedModel) -> int:
 
 
 def test_the_facts_are_those_of_the_model_and_its_quantisation(model: LoadedModel) -> None:
-    plain = loaded(quantize=None)
+    plain = loaded(DEMO, dtype="float32")
     assert (model.quantization, plain.quantization) == ("int8", None)
     assert (model.parameters, model.dtype) == (plain.parameters, "float32")
     kinds = {type(part.weight).__name__ for part in model.model.modules() if isinstance(part, nn.Linear)}
@@ -87,23 +85,17 @@ def test_the_memory_asked_for_is_that_of_the_quantised_weights(
     weights = [part.weight for part in model.model.modules() if isinstance(part, nn.Linear)][:-1]
     needed = bytes_of(model) + 4 * max(weight.numel() for weight in weights)
     monkeypatch.setattr(memory, "free_memory", lambda device: 1000)
-    with pytest.raises(LoadError) as caught:
-        loaded()
-    assert_told(caught.value, "out_of_memory", f"weights {in_words(needed)}")
+    assert_not_loaded(DEMO, "out_of_memory", f"weights {in_words(needed)}", **INT8)
 
 
 def test_what_is_quantised_already_is_left_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ladechat.model.load.quantization_method", lambda config: "gptq")
-    with pytest.raises(LoadError) as caught:
-        loaded()
-    assert_told(caught.value, "load_failed", "is quantised already, with gptq")
+    assert_not_loaded(DEMO, "load_failed", "is quantised already, with gptq", **INT8)
 
 
 def test_four_bits_are_refused_where_there_is_no_kernel_for_them() -> None:
-    with pytest.raises(LoadError) as caught:
-        loaded(quantize="int4", dtype="bfloat16")
-    assert_told(caught.value, "load_failed", "Weights of 4 bits need a CUDA GPU")
-    assert "--quantize int8" in caught.value.hint
+    says = "Weights of 4 bits need a CUDA GPU"
+    assert "--quantize int8" in assert_not_loaded(DEMO, "load_failed", says, dtype="bfloat16", quantize="int4").hint
 
 
 @pytest.mark.parametrize(
@@ -114,6 +106,5 @@ def test_what_four_bits_need_on_a_gpu_is_named(
     dtype: torch.dtype, accelerate: bool, code: LoadErrorCode, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quantization, "is_accelerate_available", lambda: accelerate)
-    with pytest.raises(LoadError) as caught:
-        check_weight_only("int4", "the model", None, torch.device("cuda"), dtype)
-    assert_told(caught.value, code, named)
+    cuda = torch.device("cuda")
+    assert_refused(lambda: check_weight_only("int4", "the model", None, cuda, dtype), code, named)

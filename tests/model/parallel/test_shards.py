@@ -1,7 +1,7 @@
 """Before a model is shared among processes: what cannot be is refused in one sentence."""
 
 import os
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,10 @@ import pytest
 import torch
 from transformers import AutoConfig
 
-from ladechat.model.checkpoint.files import LoadError, LoadErrorCode
+from ladechat.model.checkpoint.files import LoadErrorCode
 from ladechat.model.parallel import shards
 from ladechat.model.parallel.shards import check_shards, devices_for, share_of_each
-from tests.model.refusals import assert_told
+from tests.model.refusals import assert_refused
 from tests.tiny import SHAPE, random_model
 
 EVEN = {**SHAPE, "vocab_size": 96}
@@ -21,12 +21,6 @@ EVEN = {**SHAPE, "vocab_size": 96}
 @pytest.fixture(autouse=True)
 def _with_accelerate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "is_accelerate_available", lambda: True)
-
-
-def refusal(refused: Callable[..., object], *arguments: Any) -> LoadError:
-    with pytest.raises(LoadError) as caught:
-        refused(*arguments)
-    return caught.value
 
 
 def check(folder: Path, processes: int, model_type: str = "llama", cache_bytes: int = 0, **changes: Any) -> None:
@@ -50,8 +44,7 @@ def test_a_model_whose_heads_can_be_divided_is_not_refused(tmp_path: Path) -> No
 def test_what_cannot_be_divided_is_refused_by_its_number(
     processes: int, changes: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
-    error = refusal(lambda: check(tmp_path, processes, **changes))
-    assert_told(error, "load_failed", says)
+    assert_refused(lambda: check(tmp_path, processes, **changes), "load_failed", says)
 
 
 @pytest.mark.parametrize(
@@ -65,25 +58,23 @@ def test_what_cannot_be_divided_is_refused_by_its_number(
 def test_a_model_that_cannot_be_shared_is_refused(
     model_type: str, changes: dict[str, Any], code: LoadErrorCode, says: str, tmp_path: Path
 ) -> None:
-    assert_told(refusal(lambda: check(tmp_path, 2, model_type, **changes)), code, says)
+    assert_refused(lambda: check(tmp_path, 2, model_type, **changes), code, says)
 
 
 def test_the_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(shards, "is_accelerate_available", lambda: False)
-    error = refusal(check, tmp_path, 2)
-    assert_told(error, "missing_package", "accelerate")
-    assert "accelerate<" in error.hint
+    assert "accelerate<" in assert_refused(lambda: check(tmp_path, 2), "missing_package", "accelerate").hint
 
 
 def test_shards_that_do_not_fit_are_refused_by_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     random_model(0, vocab_size=96).save_pretrained(tmp_path)
     bytes_of_all = 4 * random_model(0, vocab_size=96).num_parameters()
     monkeypatch.setattr(shards, "free_memory", lambda device: bytes_of_all)
-    error = refusal(check, tmp_path, 2)  # on a CPU both have the embeddings, in one memory
-    assert_told(error, "out_of_memory", "2 shards")
+    # On a CPU both have the embeddings, in one memory.
+    assert_refused(lambda: check(tmp_path, 2), "out_of_memory", "2 shards")
     monkeypatch.setattr(shards, "free_memory", lambda device: 2 * bytes_of_all)
     check(tmp_path, 2)
-    assert_told(refusal(check, tmp_path, 2, "llama", 2 * bytes_of_all), "out_of_memory", "2 shards")
+    assert_refused(lambda: check(tmp_path, 2, cache_bytes=2 * bytes_of_all), "out_of_memory", "2 shards")
 
 
 def test_each_process_holds_its_part_of_the_layers_and_the_whole_of_what_no_plan_shares() -> None:
@@ -97,11 +88,9 @@ def test_each_process_holds_its_part_of_the_layers_and_the_whole_of_what_no_plan
     assert share_of_each(model.config, 1) == 1
 
 
-@pytest.mark.parametrize(
-    ("wanted", "says"), [("mps", "'mps' does not name those"), ("cuda:1", "'cuda:1' does not name those")]
-)
-def test_a_device_that_is_no_group_of_gpus_is_refused(wanted: str, says: str) -> None:
-    assert_told(refusal(devices_for, 2, wanted), "load_failed", says)
+@pytest.mark.parametrize("wanted", ["mps", "cuda:1"])
+def test_a_device_that_is_no_group_of_gpus_is_refused(wanted: str) -> None:
+    assert_refused(lambda: devices_for(2, wanted), "load_failed", f"'{wanted}' does not name those")
 
 
 @pytest.mark.parametrize(("found", "says"), [(0, "there is none here"), (1, "is one here"), (3, "there are 3 here")])
@@ -111,7 +100,7 @@ def test_fewer_gpus_than_asked_for_are_told_with_how_many_there_are(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: found > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: found)
     for wanted in ("auto", "cuda"):
-        assert_told(refusal(devices_for, 4, wanted), "load_failed", says)
+        assert_refused(partial(devices_for, 4, wanted), "load_failed", says)
 
 
 def test_each_process_has_a_gpu_of_its_own_and_on_a_cpu_all_have_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,4 +125,5 @@ def test_the_processes_meet_in_a_file_that_no_other_user_can_open(tmp_path: Path
 def test_where_others_could_reach_the_processes_the_model_is_not_shared(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    assert_told(refusal(shards.meeting_place, tmp_path / "open"), "load_failed", "can be written to by others")
+    says = "can be written to by others"
+    assert_refused(lambda: shards.meeting_place(tmp_path / "open"), "load_failed", says)

@@ -118,8 +118,7 @@ def test_a_prompt_that_is_stopped_on_the_way_is_gone_on_with(pair: tuple[PreTrai
     first = next(reading)
     cast(Generator[int, None, None], reading).close()
     assert list(runner.tokens) == text[:first]
-    for _ in runner.prefill(text):
-        pass
+    fill(runner, text)
     assert list(runner.prefill(text)) == []
     tree = SlotTree(text[-1])
     check(model, text[:-1], tree, runner.forward(tree), runner)
@@ -149,8 +148,7 @@ def test_a_text_that_another_one_overwrote_or_that_was_freed_is_read_right(
 def test_what_it_cannot_do_is_said_in_a_sentence_and_refused_by_it(pair: tuple[PreTrainedModel, ModelRunner]) -> None:
     runner = pair[1]
     said = runner.capabilities
-    for _ in runner.prefill([3, 4, 5]):
-        pass
+    fill(runner, [3, 4, 5])
     assert all(why is None or why.endswith(".") for why in (said.single_token, said.logits_only))
     assert 1 <= runner.max_positions <= runner.context_length - 2
     if said.logits_only is None:

@@ -18,6 +18,7 @@ from ladechat.decoder.step import Limits
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners import graphs, tree
 from ladechat.model.runners.graphs import SLOT_COUNTS, GraphPasses, Replay, context_for, unrecorded
+from ladechat.model.runners.logits import fill
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import lookahead
 from ladechat.tuning.costs import PassCosts
@@ -36,11 +37,6 @@ def recorded(model: PreTrainedModel) -> tuple[TreeRunner, GraphPasses]:
     return runner, runner.graphs
 
 
-def read(runner: TreeRunner, text: list[int]) -> None:
-    for _ in runner.prefill(text):
-        pass
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_a_recorded_pass_gives_and_caches_what_the_model_does(name: str) -> None:
     """Layouts with windows and trees, at lengths about the boundaries, in slabs that grow; and on from what is kept."""
@@ -51,7 +47,7 @@ def test_a_recorded_pass_gives_and_caches_what_the_model_does(name: str) -> None
     text = [dice.randrange(VOCABULARY) for _ in range(520)]
     for length in (2, 25, 33, 47, 95, 490, 513, 60):
         for runner in (ours, theirs):
-            read(runner, text[:length])
+            fill(runner, text[:length])
         for _ in range(2):
             tree = random_tree(dice, VOCABULARY)
             passes._record_size(next(slots for slots in SLOT_COUNTS if slots >= len(tree)))
@@ -123,7 +119,7 @@ def one_pass(runner: TreeRunner, count: int = 1) -> None:
 
 def test_a_pass_is_recorded_between_two_steps_after_its_second_use() -> None:
     runner, record = watched(model_of("llama"))
-    read(runner, list(range(10)))
+    fill(runner, list(range(10)))
     assert record.recorded == 0
     one_pass(runner)
     assert record.recorded == 0
@@ -144,7 +140,7 @@ def test_a_pass_is_recorded_between_two_steps_after_its_second_use() -> None:
 def test_all_sizes_are_recorded_before_they_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or `auto` would think for long that passes cost what they cost without a graph."""
     runner, record = watched(model_of("llama"))
-    read(runner, list(range(10)))
+    fill(runner, list(range(10)))
     monkeypatch.setattr(runner, "_model_pass", lambda *_: pytest.fail("a pass is timed that is not recorded"))
     PassCosts(runner).refresh()
     assert record.recorded == len(SLOT_COUNTS) and runner.cache.length == 9
@@ -160,13 +156,13 @@ def test_the_pass_for_a_longer_text_is_there_when_it_is_needed() -> None:
 def test_recordings_of_a_slab_that_was_replaced_are_not_played() -> None:
     runner, record = watched(model_of("llama"))
     assert runner.cache.capacity == 512
-    read(runner, list(range(90)) * 2)
+    fill(runner, list(range(90)) * 2)
     for _ in range(3):
         one_pass(runner)
     assert (record.recorded, record.played) == (1, 1)
-    read(runner, (list(range(90)) * 8)[:600])
+    fill(runner, (list(range(90)) * 8)[:600])
     assert runner.cache.capacity > 512
-    read(runner, list(range(90)) * 2)
+    fill(runner, list(range(90)) * 2)
     one_pass(runner)
     assert (record.recorded, record.played) == (2, 1)
     one_pass(runner)
@@ -203,7 +199,7 @@ def test_a_recording_that_breaks_is_left_to_the_model(caplog: pytest.LogCaptureF
 def test_the_recording_that_was_used_the_longest_ago_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "MOST_GRAPHS", 2)
     runner, record = watched(model_of("llama"))
-    read(runner, list(range(10)))
+    fill(runner, list(range(10)))
     for count in (1, 8, 1, 16):
         for _ in range(3):
             one_pass(runner, count)

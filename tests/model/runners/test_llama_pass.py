@@ -12,6 +12,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners.fixed_pass import FixedPass, Inputs
 from ladechat.model.runners.graphs import GraphPasses, agrees, unrecorded
+from ladechat.model.runners.logits import fill
 from ladechat.model.runners.slots import Slots
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import lookahead
@@ -73,8 +74,7 @@ def test_logits_states_keys_and_values_are_the_models(
     text = [dice.randrange(VOCABULARY) for _ in range(150)]
     compute, runner = few_kernels(model), layered_runner_for(model, context_length=2048)
     for cached, tree in ((1, SlotTree.chain([5])), (70, SlotTree.chain([6])), (149, random_tree(dice, VOCABULARY))):
-        for _ in runner.prefill(text[: cached + 1]):
-            pass
+        fill(runner, text[: cached + 1])
         own, hidden = runner.forward_hidden(tree, Want())
         after = runner.cache.length + len(tree)
         rows = [row.clone() for row in runner.cache.all_rows(after)]
@@ -145,8 +145,7 @@ def test_a_recorded_pass_tells_argmax_and_hidden_states() -> None:
     runner.graphs = recorded_in_few_kernels(model, runner)
     tree = SlotTree.chain([5, 6, 7])
     for one in (runner, theirs):
-        for _ in one.prefill([3, 4, 5]):
-            pass
+        fill(one, [3, 4, 5])
     for _ in range(2):
         runner.forward(tree)
         runner.commit([])

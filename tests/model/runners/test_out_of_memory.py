@@ -16,6 +16,7 @@ from ladechat.model.runners.out_of_memory import memory_is_used_up
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
         RuntimeError("MPS backend out of memory (MPS allocated: 17.92 GB)"),
         RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+        RuntimeError("CUDA error: out of memory"),  # as it is raised outside of torch's allocator
         RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
         RuntimeError("unable to mmap 4096 bytes from file <model.bin>: Cannot allocate memory (12)"),
         OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),

@@ -12,8 +12,9 @@ from ladechat.decoder.hidden import TransferMaps, Want
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.loading.self_check import tree_runner
 from ladechat.model.runners.graphs import unrecorded
+from ladechat.model.runners.logits import fill
 from ladechat.model.runners.tree import TreeRunner
-from tests.model.runners.trees import TOLERANCE, random_tree
+from tests.model.runners.trees import close, random_maps, random_tree
 from tests.tiny import VOCABULARY, random_model
 
 WIDTH, DEPTH = 32, 3
@@ -27,23 +28,11 @@ def no_gradients() -> Iterator[None]:
         yield
 
 
-def random_maps(dice: random.Random) -> TransferMaps:
-    """One to four maps that enter anywhere, several at one layer too; they are no good, and that must not matter."""
-    layers = sorted(dice.randrange(DEPTH) for _ in range(dice.randint(1, 4)))
-    torch.manual_seed(dice.randrange(1 << 30))
-    return TransferMaps(tuple(layers), torch.randn(len(layers), WIDTH, WIDTH) * 0.2)
-
-
 def filled(model: PreTrainedModel, dice: random.Random) -> TreeRunner:
     """A runner with up to 40 cached tokens."""
     runner = tree_runner(model, 128)
-    for _ in runner.prefill([dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 40))]):
-        pass
+    fill(runner, [dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 40))])
     return runner
-
-
-def close(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return bool((one - other).abs().max() <= TOLERANCE * max(1.0, float(other.abs().max())))
 
 
 def pseudo_states(model: Any, text: Sequence[int], maps: TransferMaps) -> list[torch.Tensor]:
@@ -135,8 +124,7 @@ def test_slots_do_not_notice_rows_that_overflow(layer: int, overflow: float, mon
     model = random_model(0)
     runner = tree_runner(model, 128)
     runner.use_graphs(unrecorded)
-    for _ in runner.prefill([5, 6, 7]):
-        pass
+    fill(runner, [5, 6, 7])
     assert runner.graphs is not None and runner.loop is not None
     runner.graphs.record_all()
     maps = TransferMaps((0, 1), torch.full((2, WIDTH, WIDTH), overflow if layer < 0 else 1.0))

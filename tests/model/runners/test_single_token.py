@@ -5,9 +5,7 @@ from transformers import PreTrainedModel
 
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.verify_mask import SlotTree
-from ladechat.engine.plain_cost import PlainStepCost
 from ladechat.model.loading.self_check import choose_runner
-from ladechat.model.runners.cache_probe import UnsupportedModel
 from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import lookahead
@@ -42,22 +40,6 @@ def test_a_run_that_goes_on_is_not_read_again() -> None:
     assert tokens_of(run(Decoder(runner), [*PROMPT, *begun], 10)) == generated(model, PROMPT, 20)[10:]
 
 
-def test_a_pass_that_is_not_kept_leaves_no_trace() -> None:
-    model = tiny_model("mamba")
-    runner = runner_of(model)
-    for _ in runner.prefill(PROMPT):
-        pass
-    runner.forward(SlotTree.chain([3]))
-    runner.commit([])
-    assert tokens_of(run(Decoder(runner), PROMPT, 20)) == generated(model, PROMPT, 20)
-
-
-def test_plain_passes_are_not_probed_but_observed() -> None:
-    runner = runner_of(tiny_model("mamba"))
-    assert PlainStepCost(runner).refresh() == 0.0
-    assert list(runner.tokens) == []
-
-
 def test_another_decoder_is_refused_in_a_sentence() -> None:
     runner = runner_of(tiny_model("mamba"))
     with pytest.raises(ValueError, match=r"^Lookahead decoding cannot run .* recurrent state.*one token a pass\.$"):
@@ -81,8 +63,3 @@ def test_a_context_has_its_end() -> None:
 def test_a_model_that_follows_layouts_is_not_held_to_plain_decoding() -> None:
     runner = choose_runner(random_model(0), 64)
     assert isinstance(runner, TreeRunner) and runner.capabilities.tree_attention
-
-
-def test_an_encoder_is_no_decoder_whatever_head_it_has() -> None:
-    with pytest.raises(UnsupportedModel, match="both directions"):
-        choose_runner(tiny_model("bert", is_decoder=False), 64)

@@ -5,41 +5,29 @@ from typing import Any
 
 import pytest
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import PreTrainedModel
 
 from ladechat.decoder.verify_mask import SlotTree
-from ladechat.engine.plain_cost import PlainStepCost
-from ladechat.model.runners.cache_probe import SingleTokenOnly
-from ladechat.model.runners.tree import TreeRunner
+from ladechat.model.runners.logits import fill
 from ladechat.registry import lookahead
 from tests.model.runners.trees import check_slots_against_plain_passes, random_tree
 from tests.tiny import VOCABULARY, demo_model, demo_prompt, generated, plain, random_model, run, runner_for, tokens_of
 
+MANY_MORE = [pytest.param(seed, marks=pytest.mark.full) for seed in range(100, 200)]
 
-def check_random_slots(seed: int) -> None:
+
+@pytest.mark.parametrize("seed", [*range(6), *MANY_MORE])
+def test_each_slot_has_the_logits_of_a_plain_pass_over_what_it_sees(seed: int) -> None:
     dice = random.Random(seed)
     model = random_model(dice.randrange(4))
     runner = runner_for(model, chunk=dice.randint(1, 20))
-    for _ in runner.prefill([dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 40))]):
-        pass
+    fill(runner, [dice.randrange(VOCABULARY) for _ in range(dice.randint(1, 40))])
     check_slots_against_plain_passes(model, runner, random_tree(dice, VOCABULARY))
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_each_slot_has_the_logits_of_a_plain_pass_over_what_it_sees(seed: int) -> None:
-    check_random_slots(seed)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("seed", range(100, 200))
-def test_each_slot_has_the_logits_of_a_plain_pass_in_many_more_cases(seed: int) -> None:
-    check_random_slots(seed)
 
 
 def test_each_slot_of_the_bundled_model_has_the_logits_of_a_plain_pass() -> None:
     runner = runner_for(demo_model())
-    for _ in runner.prefill(demo_prompt("What is the n-gram pool?")):
-        pass
+    fill(runner, demo_prompt("What is the n-gram pool?"))
     check_slots_against_plain_passes(demo_model(), runner, random_tree(random.Random(1), 3000))
 
 
@@ -106,15 +94,6 @@ def test_the_common_prefix_stays_cached() -> None:
     assert list(runner.tokens) == [1, 2]
 
 
-def test_an_interrupted_prefill_goes_on_where_it_was() -> None:
-    runner = runner_for(random_model(2), chunk=4)
-    prefill = runner.prefill(list(range(20)))
-    next(prefill)
-    prefill.close()  # type: ignore[attr-defined]  # promised as an iterator, made as a generator
-    assert list(runner.tokens) == [0, 1, 2, 3]
-    assert list(runner.prefill(list(range(20)))) == [8, 12, 16, 19]
-
-
 def test_a_slot_beyond_the_context_is_refused() -> None:
     runner = runner_for(random_model(2), context_length=8)
     list(runner.prefill(list(range(8))))
@@ -124,23 +103,3 @@ def test_a_slot_beyond_the_context_is_refused() -> None:
         runner.forward(SlotTree.chain([1, 2]))
     with pytest.raises(ValueError, match="9 tokens does not fit"):
         list(runner.prefill(list(range(9))))
-
-
-@pytest.mark.parametrize("model_type", ["mamba", "rwkv"])
-def test_recurrent_models_are_refused_by_name(model_type: str) -> None:
-    config = AutoConfig.for_model(model_type, vocab_size=50, hidden_size=16, num_hidden_layers=2, intermediate_size=32)
-    model = AutoModelForCausalLM.from_config(config).eval()
-    with pytest.raises(SingleTokenOnly, match=model_type):
-        TreeRunner(model, 64)
-
-
-def test_measuring_a_plain_pass_leaves_the_cache_as_it_is() -> None:
-    runner = runner_for(random_model(2))
-    cost = PlainStepCost(runner)
-    list(runner.prefill(list(range(20))))
-    assert cost.milliseconds(19) is None
-    cost.refresh()
-    measured = cost.milliseconds(19)
-    assert measured is not None and measured > 0
-    assert list(runner.tokens) == list(range(19))
-    assert cost.milliseconds(5000) is None

@@ -5,10 +5,22 @@ import random
 import torch
 from transformers import PreTrainedModel
 
+from ladechat.decoder.hidden import TransferMaps
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners.tree import TreeRunner
 
 TOLERANCE = 1e-4
+
+
+def close(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return bool((one - other).abs().max() <= TOLERANCE * max(1.0, float(other.abs().max())))
+
+
+def random_maps(dice: random.Random, depth: int = 3, width: int = 32) -> TransferMaps:
+    """One to four maps that enter anywhere, several at one layer too; they are no good, and that must not matter."""
+    layers = sorted(dice.randrange(depth) for _ in range(dice.randint(1, 4)))
+    torch.manual_seed(dice.randrange(1 << 30))
+    return TransferMaps(tuple(layers), torch.randn(len(layers), width, width) * 0.2)
 
 
 def random_tree(dice: random.Random, vocabulary: int) -> SlotTree:
@@ -31,4 +43,4 @@ def check_slots_against_plain_passes(model: PreTrainedModel, runner: TreeRunner,
         text = cached + [tree.tokens[other] for other in seen]
         with torch.inference_mode():
             expected = model(torch.tensor([text])).logits[0, -1]
-        assert (logits[slot] - expected).abs().max() <= TOLERANCE * max(1.0, float(expected.abs().max()))
+        assert close(logits[slot], expected)
