@@ -46,6 +46,7 @@ from ladechat.model.parallel.rank0 import Rank0Runner
 from ladechat.model.parallel.shards import check_shards, devices_for, join_group, shards_of
 from ladechat.model.parallel.workers import Workers
 from ladechat.model.runners.cache_probe import UnsupportedModel
+from ladechat.model.runners.cpu_layers import fuse_layers
 from ladechat.model.runners.model_runner import ModelRunner
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 from ladechat.model.runners.rope import stretched_context
@@ -265,13 +266,15 @@ def _build(
 
 def _speed_up(model: PreTrainedModel, kernels: Build | None) -> tuple[Threads, str | None]:
     """Make a model compute with the kernels. Return its threads, and a notice for the user where the kernels fail."""
-    used, missing = False, None
+    library, missing = None, None
     try:
-        used = kernels is not None and use_kernels(model, kernels, kernel_threads())
+        library = use_kernels(model, kernels, kernel_threads()) if kernels is not None else None
     except BuildError as error:
         missing = f"Answers are slower than they could be, without ladechat's kernels for the CPU. {error}"
         logger.warning(missing)
-    return Threads(torch.get_num_threads(), kernel_threads() if used else 0), missing
+    if library is not None:
+        fuse_layers(model, library)
+    return Threads(torch.get_num_threads(), kernel_threads() if library else 0), missing
 
 
 def _check(model: PreTrainedModel, context_length: int, workers: Workers | None) -> ModelRunner:

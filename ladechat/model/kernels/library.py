@@ -5,7 +5,7 @@ import fcntl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -15,8 +15,8 @@ from ladechat.model.kernels.build import LOADING, Build, BuildError
 COLUMNS = 32
 """The columns in a block of packed weights, as in `csrc/registers.h`."""
 
-TYPES = {torch.float16: "linear_float16", torch.bfloat16: "linear_bfloat16", torch.float32: "linear_float32"}
-"""The functions of linear layers, by the type of the packed weights."""
+KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
+"""The types of packed weights, as numbered in `csrc/linear.h`."""
 
 HELD_AT_ONCE = 1 << 16
 """The weights compared with their 16-bit copies at a time."""
@@ -55,6 +55,70 @@ def _holds(short: torch.dtype, weight: Tensor) -> bool:
     return all(torch.equal(rows.to(short).to(rows.dtype), rows) for rows in parts)
 
 
+_pointer, _number = ctypes.c_void_p, ctypes.c_int64
+
+
+class Matrix(ctypes.Structure):
+    """A linear layer, as in `csrc/linear.h`."""
+
+    _fields_: ClassVar = [
+        ("kind", _number), ("packed", _pointer), ("bias", _pointer), ("inner", _number), ("columns", _number)
+    ]  # fmt: skip
+
+    @classmethod
+    def of(cls, packed: Tensor, columns: int, bias: Tensor | None = None) -> "Matrix":
+        """Return the layer of packed weights (blocks, inner, COLUMNS) and a bias (columns,) float32, or none."""
+        blocks, inner, _ = packed.shape
+        if blocks * COLUMNS < columns:
+            raise RuntimeError(f"There are {blocks * COLUMNS} packed columns, and not {columns}.")
+        matrix = cls(KINDS[packed.dtype], packed.data_ptr(), None if bias is None else bias.data_ptr(), inner, columns)
+        matrix.tensors = packed, bias  # which stay in memory with it
+        return matrix
+
+
+class Layer(ctypes.Structure):
+    """The weights of a decoder layer, as in `csrc/layer.h`."""
+
+    MATRICES = ("query", "key", "value", "output", "gate", "up", "down")
+    NORMS = ("norm", "query_norm", "key_norm", "mlp_norm")
+    _fields_: ClassVar = [
+        *((name, Matrix) for name in MATRICES),
+        *((name, _pointer) for name in NORMS),
+        ("head_dim", _number),
+        ("epsilon", ctypes.c_float),
+        ("scale", ctypes.c_float),
+    ]
+
+
+class LayerPass(ctypes.Structure):
+    """The slots of a pass in a decoder layer, as in `csrc/layer.h`."""
+
+    _fields_: ClassVar = [
+        *((name, _number) for name in ("slots", "cached")),
+        *((name, _pointer) for name in ("cosines", "sines", "keys", "values")),
+        *((name, _number) for name in ("key_head", "key_token", "value_head", "value_token")),
+        ("seen", _pointer),
+        ("seen_slot", _number),
+    ]
+
+
+class _Rows(ctypes.Structure):
+    _fields_: ClassVar = [("data", _pointer), *((name, _number) for name in ("head", "token", "dim"))]
+
+
+class _Attention(ctypes.Structure):
+    _fields_: ClassVar = [
+        ("queries", _pointer),
+        *((name, _number) for name in ("query_head", "query_slot")),
+        *((name, _Rows) for name in ("keys", "values")),
+        ("seen", _pointer),
+        ("seen_slot", _number),
+        ("out", _pointer),
+        *((name, _number) for name in ("heads", "key_value_heads", "slots", "tokens")),
+        ("scale", ctypes.c_float),
+    ]
+
+
 class Library:
     """The compiled kernels in a file (see `ladechat.model.kernels.build`); at most `threads` threads share a call.
 
@@ -65,26 +129,25 @@ class Library:
     def __init__(self, path: Path, threads: int) -> None:
         functions = ctypes.CDLL(str(path))
         self.threads = threads
-        self._linear = {dtype: getattr(functions, name) for dtype, name in TYPES.items()}
-        pointer, number, count = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
-        for function in self._linear.values():
-            function.argtypes, function.restype = [*[pointer] * 3, *[number] * 3, count], None
-        self._norm: Any = functions.rms_norm
-        self._norm.argtypes, self._norm.restype = [*[pointer] * 3, number, number, ctypes.c_float], None
-        self._attention: Any = functions.attention
-        self._attention.argtypes, self._attention.restype = [*[pointer] * 6, ctypes.c_float, count], None
-        self._sizes = ctypes.c_int64 * 13
+        count, real = ctypes.c_int, ctypes.c_float
+        arguments: dict[str, list[Any]] = {
+            "linear": [_pointer, _pointer, _pointer, _number, count],
+            "norm": [_pointer, _pointer, _pointer, _number, _number, real],
+            "attention": [_pointer, count],
+            "layer": [_pointer, _pointer, _pointer, count],
+        }
+        self._functions: dict[str, Any] = {name: getattr(functions, name) for name in arguments}
+        for name, function in self._functions.items():
+            function.argtypes, function.restype = arguments[name], None
 
-    def product(self, packed: Tensor, columns: int) -> Callable[[Tensor], Tensor]:
-        """Return a function that multiplies x (…, inner) float32 with packed weights, to (…, columns) float32.
+    def product(self, matrix: Matrix) -> Callable[[Tensor], Tensor]:
+        """Return a function that maps x (…, inner) float32 to (…, columns) float32.
 
         It raises a RuntimeError for an x of another type or shape. A pass calls hundreds of them, some for microseconds
         only, so facts about the weights are looked up once.
         """
-        blocks, inner, _ = packed.shape
-        if blocks * COLUMNS < columns:
-            raise RuntimeError(f"There are {blocks * COLUMNS} packed columns, and not {columns}.")
-        function, empty, float32 = self._linear[packed.dtype], torch.empty, torch.float32
+        inner, columns, at = matrix.inner, matrix.columns, ctypes.byref(matrix)
+        linear, empty, float32 = self._functions["linear"], torch.empty, torch.float32
 
         def product(x: Tensor) -> Tensor:
             *shape, width = x.shape
@@ -92,10 +155,16 @@ class Library:
                 raise RuntimeError(f"A packed linear layer of {inner} inputs does not take {x.dtype} {tuple(x.shape)}.")
             x = x.contiguous()
             y = empty(*shape, columns)
-            function(x.data_ptr(), packed.data_ptr(), y.data_ptr(), x.numel() // inner, inner, columns, self.threads)
+            linear(at, x.data_ptr(), y.data_ptr(), x.numel() // inner, self.threads)
             return y
 
         return product
+
+    def layer(self, weights: Layer, own: LayerPass, states: Tensor) -> None:
+        """Compute a decoder layer: the states (…, T, width) float32 after it replace those before it; the keys and
+        values of the slots go into the cache.
+        """
+        self._functions["layer"](ctypes.byref(weights), ctypes.byref(own), states.data_ptr(), self.threads)
 
     def norm(self, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
         """Return x (…, width) float32, divided by the root mean square of each row, times weight (width,) float32."""
@@ -104,7 +173,8 @@ class Library:
             raise RuntimeError(f"A norm of {tuple(weight.shape)} weights does not take {x.dtype} {tuple(x.shape)}.")
         x = x.contiguous()
         y = torch.empty_like(x)
-        self._norm(x.data_ptr(), weight.data_ptr(), y.data_ptr(), x.numel() // width, width, epsilon)
+        numbers = (x.numel() // width, width, epsilon)
+        self._functions["norm"](x.data_ptr(), weight.data_ptr(), y.data_ptr(), *numbers)
         return y
 
     def takes(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
@@ -135,20 +205,23 @@ class Library:
         _, heads, slots, key_dim = query.shape
         _, key_value_heads, tokens, value_dim = value.shape
         out = torch.empty(1, slots, heads, value_dim)
-        strides = (*query.stride()[1:3], *key.stride()[1:3], *value.stride()[1:3], mask.stride(2))
-        self._attention(
-            query.data_ptr(), key.data_ptr(), value.data_ptr(), mask.data_ptr(), out.data_ptr(),
-            self._sizes(heads, key_value_heads, slots, tokens, key_dim, value_dim, *strides), scale, self.threads,
+        given = _Attention(
+            query.data_ptr(), *query.stride()[1:3],
+            _Rows(key.data_ptr(), *key.stride()[1:3], key_dim),
+            _Rows(value.data_ptr(), *value.stride()[1:3], value_dim),
+            mask.data_ptr(), mask.stride(2), out.data_ptr(), heads, key_value_heads, slots, tokens, scale,
         )  # fmt: skip
+        self._functions["attention"](ctypes.byref(given), self.threads)
         return out
 
     def is_right(self) -> bool:
         """Return whether the kernels compute the same as torch on this machine: a compiler may be faulty."""
         dice = torch.Generator().manual_seed(0)
         x, weight = torch.randn(5, 48, generator=dice), torch.randn(70, 48, generator=dice).bfloat16().float()
-        found = [self.product(pack(weight).to(dtype), 70)(x) for dtype in (torch.float32, torch.bfloat16)]
         half = weight.half().float()
-        found += [self.product(pack(half).half(), 70)(x), self.norm(x, weight[0], 0.1)]
+        packed = [pack(weight).float(), pack(weight).bfloat16(), pack(half).half()]
+        found = [self.product(Matrix.of(one, 70))(x) for one in packed]
+        found.append(self.norm(x, weight[0], 0.1))
         expected = [x @ weight.T, x @ weight.T, x @ half.T, torch.rms_norm(x, (48,), weight[0], 0.1)]
         query, key, value = (torch.randn(1, 2, tokens, 48, generator=dice) for tokens in (5, 30, 30))
         mask = torch.ones(1, 1, 5, 30, dtype=torch.bool).tril(25)

@@ -13,7 +13,7 @@ from transformers.masking_utils import sdpa_mask
 from transformers.pytorch_utils import Conv1D
 
 from ladechat.model.kernels.build import Build
-from ladechat.model.kernels.library import COLUMNS, Library, load_library, pack, unpack
+from ladechat.model.kernels.library import COLUMNS, Library, Matrix, load_library, pack, unpack
 
 ATTENTION = "ladechat"
 """The name of our attention in transformers' registry."""
@@ -33,7 +33,9 @@ class PackedLinear(nn.Module):
         self.bias: Any = linear.bias
         weight: Any = linear.weight
         self.out_features, self.in_features = (weight.t() if self._transposed else weight).shape
-        self._product = library.product(packed, self.out_features)
+        bias: Any = self.bias
+        self.matrix = Matrix.of(packed, self.out_features, bias)
+        self._product = library.product(self.matrix)
 
     @property
     def weight(self) -> Tensor:
@@ -43,8 +45,7 @@ class PackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (…, in_features) float32 to (…, out_features) float32."""
-        y = self._product(x)
-        return y if self.bias is None else y.add_(self.bias)
+        return self._product(x)
 
 
 class PackedEmbedding(nn.Module):
@@ -86,24 +87,25 @@ def made_for_kernels(device: torch.device, dtype: torch.dtype) -> bool:
     return device.type == "cpu" and dtype == torch.float32
 
 
-def use_kernels(model: PreTrainedModel, build: Build, threads: int) -> bool:
+def use_kernels(model: PreTrainedModel, build: Build, threads: int) -> Library | None:
     """Make a model in float32 on a CPU compute with the kernels, in place; leave others unchanged.
 
     Where the kernels multiply with more than half of the weights, torch gets one thread, in the whole process. Further
     ones would busy-wait for its next operation on the cores that the kernels need: with two on two cores, a pass took 7
     to 20 % longer, and a prompt 30 to 60 % (SmolLM2-135M, 50 to 1,000 tokens).
 
-    Waits for the build. Returns whether the model uses the kernels.
+    Waits for the build. Returns the kernels; None where the model does not use them.
 
     Raises:
         BuildError: there are no kernels; the message says why.
     """
     if not made_for_kernels(model.device, model.dtype):
-        return False
-    swap(model, load_library(build, threads))
+        return None
+    library = load_library(build, threads)
+    swap(model, library)
     if _packed_share(model) > 1 / 2:
         torch.set_num_threads(1)
-    return True
+    return library
 
 
 def _packed_share(model: PreTrainedModel) -> float:

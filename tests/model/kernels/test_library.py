@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import scaled_dot_product_attention
 
-from ladechat.model.kernels.library import COLUMNS, MOST_SLOTS, Library, pack
-from tests.model.kernels.conftest import compiled
+from ladechat.model.kernels.library import COLUMNS, MOST_SLOTS, Library, Matrix, pack
+from tests.model.compiled import compiled
 
 # The width of registers decides how the kernels are written: 16, 8 or 4 numbers.
 OTHERS = ("haswell", "x86-64") if platform.machine() == "x86_64" else ()
@@ -38,16 +38,19 @@ def large_for(kept_in: torch.dtype, weight: torch.Tensor) -> torch.Tensor:
     inner=st.integers(1, 70),
     columns=st.integers(1, 300),
     kept_in=st.sampled_from([torch.float32, torch.float16, torch.bfloat16]),
+    with_bias=st.booleans(),
 )
 def test_a_packed_linear_layer_is_the_product_with_its_weights(
-    kernels: Library, seed: int, rows: list[int], inner: int, columns: int, kept_in: torch.dtype
+    kernels: Library, seed: int, rows: list[int], inner: int, columns: int, kept_in: torch.dtype, with_bias: bool
 ) -> None:
     weight = large_for(kept_in, drawn(seed, columns, inner))
     x = drawn(seed + 1, *rows, inner)
     packed = pack(weight)
     assert packed.dtype.itemsize <= kept_in.itemsize  # a few numbers may happen to fit into fewer bits
-    y = kernels.product(packed, columns)(x)
-    torch.testing.assert_close(y, x @ weight.T, atol=1e-4 * float(weight.abs().max()), rtol=1e-4)
+    bias = drawn(seed + 2, columns) if with_bias else None
+    y = kernels.product(Matrix.of(packed, columns, bias))(x)
+    expected = x @ weight.T + (0 if bias is None else bias)
+    torch.testing.assert_close(y, expected, atol=1e-4 * float(weight.abs().max()), rtol=1e-4)
 
 
 @given(seed=st.integers(0, 2**31), rows=st.integers(2, 20), columns=st.integers(1, 300))
@@ -55,8 +58,8 @@ def test_a_row_comes_out_the_same_whatever_stands_beside_it(
     kernels: Library, seed: int, rows: int, columns: int
 ) -> None:
     packed, x = pack(drawn(seed, columns, 33).half().float()), drawn(seed + 1, rows, 33)
-    together = kernels.product(packed, columns)(x)
-    alone = [kernels.product(packed, columns)(row[None]) for row in x]
+    together = kernels.product(Matrix.of(packed, columns))(x)
+    alone = [kernels.product(Matrix.of(packed, columns))(row[None]) for row in x]
     assert torch.equal(together, torch.cat(alone))
 
 
@@ -74,7 +77,7 @@ def test_numbers_that_16_bits_hold_at_their_edges_come_out_as_they_are(kernels: 
     edges = torch.tensor([65504.0, -65504.0, 2**-14, 2**-24, -(2**-24), 0.0, -0.0, 1.0])
     weight = edges.repeat(4, 1)
     assert pack(weight).dtype == torch.float16
-    y = kernels.product(pack(weight), 4)(torch.eye(8))
+    y = kernels.product(Matrix.of(pack(weight), 4))(torch.eye(8))
     assert torch.equal(y, weight.T)
 
 
@@ -134,9 +137,9 @@ def test_tensors_of_other_types_or_shapes_are_refused(kernels: Library) -> None:
     packed = pack(drawn(1, 8, 8))
     for x in (torch.zeros(2, 8, dtype=torch.float64), torch.zeros(2, 7)):
         with pytest.raises(RuntimeError, match="packed linear layer of 8 inputs does not take"):
-            kernels.product(packed, 8)(x)
+            kernels.product(Matrix.of(packed, 8))(x)
     with pytest.raises(RuntimeError, match="32 packed columns, and not 33"):
-        kernels.product(packed, 33)
+        kernels.product(Matrix.of(packed, 33))
     for x in (torch.zeros(2, 8, dtype=torch.float64), torch.zeros(2, 7)):
         with pytest.raises(RuntimeError, match=r"norm of \(8,\) weights does not take"):
             kernels.norm(x, torch.ones(8), 1e-6)
@@ -164,18 +167,20 @@ def test_attention_is_taken_for_a_few_slots_of_one_sequence_in_float32(kernels: 
 @pytest.mark.parametrize("rows", [1, 2, 9, 97, 300])
 def test_a_product_is_the_same_on_any_number_of_threads(build_path: Path, rows: int) -> None:
     packed, x = pack(drawn(1, 700, 256)), drawn(2, rows, 256)
-    one, *others = (Library(build_path, threads).product(packed, 700)(x) for threads in (1, 2, 5))
+    one, *others = (Library(build_path, threads).product(Matrix.of(packed, 700))(x) for threads in (1, 2, 5))
     assert all(torch.equal(one, other) for other in others)
 
 
 def test_calls_from_several_python_threads_do_not_disturb_each_other(build_path: Path) -> None:
     kernels, packed = Library(build_path, 3), pack(drawn(1, 700, 256))
     inputs = [drawn(seed, 20, 256) for seed in range(4)]
-    expected = [kernels.product(packed, 700)(x) for x in inputs]
+    expected = [kernels.product(Matrix.of(packed, 700))(x) for x in inputs]
     equal: list[bool] = []
 
     def many(index: int) -> None:
-        equal.extend(torch.equal(kernels.product(packed, 700)(inputs[index]), expected[index]) for _ in range(200))
+        equal.extend(
+            torch.equal(kernels.product(Matrix.of(packed, 700))(inputs[index]), expected[index]) for _ in range(200)
+        )
 
     threads = [threading.Thread(target=many, args=[index]) for index in range(4)]
     for thread in threads:

@@ -13,6 +13,19 @@ constexpr int64_t AHEAD = 128;        // rows of weights to prefetch: more than 
 constexpr int64_t GROUP = 96;         // rows of x that stay in the second-level cache while all weights pass
 constexpr int64_t WORTH_SHARING = 1 << 18;  // multiplications from which on sharing among threads pays
 
+enum class Kind : int64_t { float32, bfloat16, float16 };
+
+// A linear layer: weights packed as (blocks, inner, COLUMNS), the last block padded with zeros, and a bias or none.
+struct Matrix {
+    Kind kind;
+    const void* packed;
+    const float* bias;
+    int64_t inner, columns;
+
+    int64_t blocks() const { return (columns + COLUMNS - 1) / COLUMNS; }
+    int64_t width(int64_t block) const { return std::min<int64_t>(COLUMNS, columns - block * COLUMNS); }
+};
+
 // Adds `rows` rows of x times parts · LANES columns of weights to rows of y, or writes them there.
 template <int rows, int parts, typename Weight>
 inline void block(const float* x, int64_t x_stride, const Weight* weights, int64_t weights_stride, float* y,
@@ -58,21 +71,45 @@ void any_rows(int64_t rows, const float* x, int64_t x_stride, const Weight* weig
         if (rows) any_rows<Weight, most - 1>(rows, x, x_stride, weights, weights_stride, y, y_stride, inner, adding);
 }
 
-// (rows, inner) times packed (blocks, inner, COLUMNS): (rows, columns).
-template <typename Weight>
-void product(const float* x, const void* packed, float* y, int64_t rows, int64_t inner, int64_t columns, int threads) {
-    const Weight* weights = static_cast<const Weight*>(packed);
-    const int64_t across = (columns + COLUMNS - 1) / COLUMNS, groups = (rows + GROUP - 1) / GROUP;
-    if (rows * inner * columns < WORTH_SHARING) threads = 1;
-    pool().run(groups * across, threads, [=](int64_t chunk) {
-        const int64_t first = chunk / across * GROUP, column = chunk % across * COLUMNS;
-        const int64_t count = std::min(GROUP, rows - first), width = std::min<int64_t>(COLUMNS, columns - column);
-        const float* from = x + first * inner;
-        float* to = y + first * columns + column;
-        if (width == COLUMNS) return any_rows(count, from, inner, weights + column * inner, COLUMNS, to, columns, inner);
-        float last[GROUP * COLUMNS];  // the last block has more columns than the result
-        any_rows(count, from, inner, weights + column * inner, COLUMNS, last, COLUMNS, inner);
-        for (int64_t row = 0; row < count; ++row) std::copy_n(&last[row * COLUMNS], width, to + row * columns);
+// `rows` rows of x (…, inner) times a block of a matrix, plus its bias, into y (rows, COLUMNS).
+inline void multiply(const float* x, int64_t rows, const Matrix& matrix, int64_t block, float* y) {
+    const int64_t inner = matrix.inner, first = block * COLUMNS;
+    const auto by = [&](const auto* weights) {
+        any_rows(rows, x, inner, weights + first * inner, COLUMNS, y, COLUMNS, inner);
+    };
+    switch (matrix.kind) {
+        case Kind::float32: by(static_cast<const float*>(matrix.packed)); break;
+        case Kind::bfloat16: by(static_cast<const BFloat*>(matrix.packed)); break;
+        case Kind::float16: by(static_cast<const Half*>(matrix.packed)); break;
+    }
+    if (matrix.bias)
+        for (int64_t row = 0; row < rows; ++row)
+            for (int64_t column = 0; column < matrix.width(block); ++column)
+                y[row * COLUMNS + column] += matrix.bias[first + column];
+}
+
+// Calls task(first, count, block) for groups of rows and for blocks, on several threads where the work is worth it.
+template <typename Task>
+void share(int64_t rows, int64_t blocks, int64_t inner, int threads, const Task& task) {
+    if (rows * inner * blocks * COLUMNS < WORTH_SHARING) threads = 1;
+    const int64_t groups = (rows + GROUP - 1) / GROUP;
+    pool().run(groups * blocks, threads, [&](int64_t chunk) {
+        const int64_t first = chunk / blocks * GROUP;
+        task(first, std::min(GROUP, rows - first), chunk % blocks);
+    });
+}
+
+// x (rows, inner) times a matrix into y (rows, columns), or added to it.
+inline void product(const float* x, const Matrix& matrix, float* y, int64_t rows, int threads, bool adding = false) {
+    share(rows, matrix.blocks(), matrix.inner, threads, [&](int64_t first, int64_t count, int64_t block) {
+        float some[GROUP * COLUMNS];
+        multiply(x + first * matrix.inner, count, matrix, block, some);
+        const int64_t width = matrix.width(block);
+        for (int64_t row = 0; row < count; ++row) {
+            float* to = y + (first + row) * matrix.columns + block * COLUMNS;
+            const float* from = some + row * COLUMNS;
+            for (int64_t column = 0; column < width; ++column) to[column] = (adding ? to[column] : 0) + from[column];
+        }
     });
 }
 
