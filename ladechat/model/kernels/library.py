@@ -11,48 +11,13 @@ import torch
 from torch import Tensor
 
 from ladechat.model.kernels.build import LOADING, Build, BuildError
-
-COLUMNS = 32
-"""The columns in a block of packed weights, as in `csrc/registers.h`."""
-
-KINDS = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
-"""The types of packed weights, as numbered in `csrc/linear.h`."""
-
-HELD_AT_ONCE = 1 << 16
-"""The weights compared with their 16-bit copies at a time."""
+from ladechat.model.kernels.packing import GROUPED, INTEGERS, KINDS, Packed, pack, room_for_integers
 
 MOST_SLOTS = 64
 """Attention of more slots is left to torch."""
 
 CRASHES = 2
 """The consecutive crashes after which a library is not loaded any more: one may be a power cut, or a kill."""
-
-
-def pack(weight: Tensor) -> Tensor:
-    """Return (columns, inner) weights in blocks, (blocks, inner, COLUMNS), the last one padded with zeros.
-
-    They are in 16 bits where these hold every number exactly, as for a checkpoint saved in 16 bits: half the memory to
-    read, and the same sums.
-    """
-    columns, inner = weight.shape
-    short = next((short for short in (torch.bfloat16, torch.float16) if _holds(short, weight)), weight.dtype)
-    packed = weight.new_empty(-(-columns // COLUMNS), inner, COLUMNS, dtype=short)
-    whole = columns // COLUMNS
-    packed[:whole] = weight[: whole * COLUMNS].reshape(whole, COLUMNS, inner).transpose(1, 2)
-    if columns % COLUMNS:
-        packed[whole].zero_()[:, : columns % COLUMNS] = weight[whole * COLUMNS :].t()
-    return packed
-
-
-def unpack(packed: Tensor, columns: int) -> Tensor:
-    """Return the (columns, inner) float32 weights that were packed."""
-    return packed.transpose(1, 2).reshape(-1, packed.shape[1])[:columns].float()
-
-
-def _holds(short: torch.dtype, weight: Tensor) -> bool:
-    """Return whether a type holds all weights exactly. Compares some rows at a time, to stay in the CPU's cache."""
-    parts = torch.split(weight, max(1, HELD_AT_ONCE // weight.shape[1]))
-    return all(torch.equal(rows.to(short).to(rows.dtype), rows) for rows in parts)
 
 
 _pointer, _number = ctypes.c_void_p, ctypes.c_int64
@@ -66,13 +31,11 @@ class Matrix(ctypes.Structure):
     ]  # fmt: skip
 
     @classmethod
-    def of(cls, packed: Tensor, columns: int, bias: Tensor | None = None) -> "Matrix":
-        """Return the layer of packed weights (blocks, inner, COLUMNS) and a bias (columns,) float32, or none."""
-        blocks, inner, _ = packed.shape
-        if blocks * COLUMNS < columns:
-            raise RuntimeError(f"There are {blocks * COLUMNS} packed columns, and not {columns}.")
-        matrix = cls(KINDS[packed.dtype], packed.data_ptr(), None if bias is None else bias.data_ptr(), inner, columns)
-        matrix.tensors = packed, bias  # which stay in memory with it
+    def of(cls, packed: Packed, bias: Tensor | None = None) -> "Matrix":
+        """Return the layer of packed weights and a bias (columns,) float32, or none."""
+        at = None if bias is None else bias.data_ptr()
+        matrix = cls(KINDS.index(packed.kind), packed.data.data_ptr(), at, packed.inner, packed.columns)
+        matrix.tensors = packed.data, bias  # which stay in memory with it
         return matrix
 
 
@@ -132,6 +95,7 @@ class Library:
         count, real = ctypes.c_int, ctypes.c_float
         arguments: dict[str, list[Any]] = {
             "linear": [_pointer, _pointer, _pointer, _number, count],
+            "pack": [_pointer, _pointer, _number, _number, count],
             "norm": [_pointer, _pointer, _pointer, _number, _number, real],
             "attention": [_pointer, count],
             "layer": [_pointer, _pointer, _pointer, count],
@@ -139,6 +103,13 @@ class Library:
         self._functions: dict[str, Any] = {name: getattr(functions, name) for name in arguments}
         for name, function in self._functions.items():
             function.argtypes, function.restype = arguments[name], None
+
+    def rounded(self, weight: Tensor, kind: str) -> Packed:
+        """Return (columns, inner) float32 weights packed as integers, "int8" or "int4": the nearest ones."""
+        (columns, inner), weight = weight.shape, weight.contiguous()
+        packed = room_for_integers(columns, inner, kind)
+        self._functions["pack"](weight.data_ptr(), packed.data.data_ptr(), columns, inner, INTEGERS[kind])
+        return packed
 
     def product(self, matrix: Matrix) -> Callable[[Tensor], Tensor]:
         """Return a function that maps x (…, inner) float32 to (…, columns) float32.
@@ -217,12 +188,14 @@ class Library:
     def is_right(self) -> bool:
         """Return whether the kernels compute the same as torch on this machine: a compiler may be faulty."""
         dice = torch.Generator().manual_seed(0)
-        x, weight = torch.randn(5, 48, generator=dice), torch.randn(70, 48, generator=dice).bfloat16().float()
-        half = weight.half().float()
-        packed = [pack(weight).float(), pack(weight).bfloat16(), pack(half).half()]
-        found = [self.product(Matrix.of(one, 70))(x) for one in packed]
+        x, weight = torch.randint(-127, 127, (5, 70), generator=dice).float(), torch.randn(70, 70, generator=dice)
+        x[:, ::GROUPED] = 127  # so that rounding to 8 bits changes nothing
+        packed = [pack(weight), pack(weight.bfloat16().float()), pack(weight.half().float())]
+        packed += [self.rounded(weight, kind) for kind in INTEGERS]
+        found = [self.product(Matrix.of(one))(x) / 100 for one in packed]
+        expected = [x @ one.weight().T / 100 for one in packed]
         found.append(self.norm(x, weight[0], 0.1))
-        expected = [x @ weight.T, x @ weight.T, x @ half.T, torch.rms_norm(x, (48,), weight[0], 0.1)]
+        expected.append(torch.rms_norm(x, (70,), weight[0], 0.1))
         query, key, value = (torch.randn(1, 2, tokens, 48, generator=dice) for tokens in (5, 30, 30))
         mask = torch.ones(1, 1, 5, 30, dtype=torch.bool).tril(25)
         found.append(self.attention(query, key, value, mask, 0.5))

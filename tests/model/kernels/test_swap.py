@@ -12,7 +12,8 @@ from transformers.pytorch_utils import Conv1D
 
 from ladechat.decoder.loop import Decoder
 from ladechat.model.kernels.build import Build, BuildError
-from ladechat.model.kernels.library import Library, pack
+from ladechat.model.kernels.library import Library
+from ladechat.model.kernels.packing import pack
 from ladechat.model.kernels.swap import ATTENTION, PackedEmbedding, PackedLinear, swap, use_kernels
 from ladechat.model.load import load
 from ladechat.registry import lookahead

@@ -55,8 +55,7 @@ inline Floats scores_of(const float* query, const float* const* keys, int64_t di
 // e^x for x ≤ 0, to the last bit or two: 2^n · e^r, with the integer n such that |r| ≤ ln 2 / 2, and e^r by Taylor.
 inline Floats exponential(Floats x) {
     x = x < -87.0f ? Floats{} - 87.0f : x;
-    const float rounding = 12582912.0f;  // 1.5 · 2^23: adding a number to it rounds away the fraction
-    const Floats n = (x * 1.44269504f + rounding) - rounding;
+    const Floats n = (x * 1.44269504f + ROUNDING) - ROUNDING;
     const Floats r = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts
     Floats sum = Floats{} + 1.0f / 5040;
     for (const float factor : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f}) sum = sum * r + factor;

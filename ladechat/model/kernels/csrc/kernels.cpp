@@ -18,6 +18,12 @@ EXPORTED void linear(const Matrix* matrix, const float* x, float* y, int64_t row
     product(x, *matrix, y, rows, threads);
 }
 
+// Weights (columns, inner) as integers in groups, see `Group`.
+EXPORTED void pack(const float* weights, void* groups, int64_t columns, int64_t inner, int bits) {
+    if (bits == 8) return pack_integers(weights, columns, inner, static_cast<Group<8>*>(groups));
+    pack_integers(weights, columns, inner, static_cast<Group<4>*>(groups));
+}
+
 // x (rows, width), each row divided by the root of the mean of its squares plus epsilon, times weight (width), into y.
 EXPORTED void norm(const float* x, const float* weight, float* y, int64_t rows, int64_t width, float epsilon) {
     rms_norm(x, weight, y, rows, width, epsilon);

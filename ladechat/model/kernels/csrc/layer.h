@@ -68,11 +68,13 @@ inline void project(const Layer& layer, const LayerPass& pass, const float* norm
     float* const all = projected.data();
     const int64_t query_blocks = layer.query.blocks(), key_blocks = layer.key.blocks();
     const int64_t blocks = query_blocks + key_blocks + layer.value.blocks();
+    const bool with_integers = layer.query.is_rounded() || layer.key.is_rounded() || layer.value.is_rounded();
+    const Input input(normed, pass.slots, layer.width(), with_integers);
     share(pass.slots, blocks, layer.width(), threads, [&](int64_t first, int64_t count, int64_t block) {
         const int part = block < query_blocks ? 0 : block < query_blocks + key_blocks ? 1 : 2;
         const int64_t own = block - (part > 0 ? query_blocks : 0) - (part > 1 ? key_blocks : 0);
         float some[GROUP * COLUMNS];
-        multiply(normed + first * layer.width(), count, *parts[part], own, some);
+        multiply(input, first, count, *parts[part], own, some);
         for (int64_t row = 0; row < count; ++row)
             std::copy_n(some + row * COLUMNS, parts[part]->width(own),
                         all + (first + row) * total + starts[part] + own * COLUMNS);
@@ -93,10 +95,11 @@ inline void project(const Layer& layer, const LayerPass& pass, const float* norm
 // silu(gate) · up of the normed states (slots, width), into inner (slots, columns).
 inline void gate_up(const Layer& layer, int64_t slots, const float* normed, float* inner, int threads) {
     const int64_t columns = layer.gate.columns;
+    const Input input(normed, slots, layer.width(), layer.gate.is_rounded() || layer.up.is_rounded());
     share(slots, layer.gate.blocks(), 2 * layer.width(), threads, [&](int64_t first, int64_t count, int64_t block) {
         float gates[GROUP * COLUMNS], ups[GROUP * COLUMNS];
-        multiply(normed + first * layer.width(), count, layer.gate, block, gates);
-        multiply(normed + first * layer.width(), count, layer.up, block, ups);
+        multiply(input, first, count, layer.gate, block, gates);
+        multiply(input, first, count, layer.up, block, ups);
         for (int64_t i = 0; i < count * COLUMNS; i += LANES) store(gates + i, silu(load(gates + i)) * load(ups + i));
         for (int64_t row = 0; row < count; ++row)
             std::copy_n(gates + row * COLUMNS, layer.gate.width(block), inner + (first + row) * columns + block * COLUMNS);
