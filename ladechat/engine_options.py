@@ -50,7 +50,7 @@ QUANTIZATIONS = ("int8", "int4")
 Quantize = Annotated[
     str | None,
     typer.Option(
-        metavar="int8|int4", help="Quantise the weights: less memory, on a CPU slower; int4 needs a CUDA GPU."
+        metavar="int8|int4", help="Quantise the weights: less memory, faster on a CPU; int4 needs a CPU or a CUDA GPU."
     ),
 ]
 

@@ -5,7 +5,6 @@ their options.
 """
 
 import contextlib
-import importlib.util
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
@@ -16,7 +15,6 @@ import typer
 
 from ladechat import catalog
 from ladechat.engine_options import QUANTIZATIONS, EngineOptions
-from ladechat.installing import command_for_extra
 from ladechat.preferences import DRAWING, SETTINGS, Preferences, Setting, SettingsFile
 from ladechat.protocol import Parameter, Settings, Value
 from ladechat.refusing import check_count, fail, in_short, joined_with
@@ -258,13 +256,9 @@ def check_tensor_parallel(gpus: int, quantize: str | None) -> None:
 
 
 def check_quantize(quantize: str | None) -> None:
-    """Refuse unknown formats of quantisation, and quantisation without torchao."""
-    if quantize is None:
-        return
-    if quantize not in QUANTIZATIONS:
+    """Refuse unknown formats of quantisation."""
+    if quantize is not None and quantize not in QUANTIZATIONS:
         fail(f"Weights cannot be quantised to {quantize!r}; use --quantize {' or '.join(QUANTIZATIONS)}.")
-    if importlib.util.find_spec("torchao") is None:
-        fail(f"--quantize needs torchao, which is not installed: {command_for_extra('quantize')}")
 
 
 def check_layer_search(seconds: float) -> None:

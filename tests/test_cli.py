@@ -27,18 +27,6 @@ from tests.session.conversations import exchange, forbid, write
 QUESTION = "What is the n-gram pool?"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [["ask", QUESTION], [], ["bench"], ["tune"], ["engine"]],
-    ids=["ask", "app", "bench", "tune", "engine"],
-)
-def test_without_torchao_quantising_names_what_brings_it(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    result = CliRunner().invoke(cli.app, [*command, "--quantize", "int8"])
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "-m pip install 'torchao" in result.stderr and result.stderr.count("\n") == 1
-
-
 # --- what is wrong is said in one sentence ---------------------------------------------------------------------------
 
 

@@ -77,13 +77,15 @@ def _measured(options: BenchOptions, questions: Sequence[Question], progress: "S
     from ladechat.bench.prompts import make_prompts
     from ladechat.bench.report import make_report
     from ladechat.decoder.step import Limits
+    from ladechat.model.kernels.swap import round_weights_as
 
     decoders = [name for name in options.decoders if options.named or why_unusable(name, loaded) is None]
     names = list(dict.fromkeys((PLAIN, *decoders)))
     unmodified = None
     if uses_kernels(loaded.model) and TRANSFORMERS.keys() & set(names):
-        again = (options.model, options.device, options.dtype, progress, options.quantize)
+        again = (options.model, options.device, options.dtype, progress)
         unmodified = load_model(*again, kernels=False).model
+        round_weights_as(loaded.model, unmodified)
         loaded.threads.use()
     if options.layer_search:
         progress.begin("searching for layers to skip")
@@ -122,7 +124,7 @@ def load_model(
     if kernels:
         leave_a_core_free()
     build = Build() if kernels else None
-    if (why := slower_on_cpu(choose_device(device), dtype, quantize)) is not None:
+    if (why := slower_on_cpu(choose_device(device), dtype)) is not None:
         progress.say(f"Everything takes long here: {why}.")
     stage, done = progress.begin, progress.reach
     loaded = load(folder, model, device, dtype, stage, done, quantize=quantize, kernels=build, maps=maps)

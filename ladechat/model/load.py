@@ -46,6 +46,7 @@ from ladechat.model.parallel.rank0 import Rank0Runner
 from ladechat.model.parallel.shards import check_shards, devices_for, join_group, shards_of
 from ladechat.model.parallel.workers import Workers
 from ladechat.model.runners.cache_probe import UnsupportedModel
+from ladechat.model.runners.cpu_layers import fuse_layers
 from ladechat.model.runners.model_runner import ModelRunner
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 from ladechat.model.runners.rope import stretched_context
@@ -159,15 +160,16 @@ def load(
             kernels = None
         if kernels is not None:
             kernels.start()
-        slower = slower_on_cpu(place, dtype, quantize)
+        slower = slower_on_cpu(place, dtype)
+        on_cpu = place.type == "cpu"  # where weights are quantised when they are packed, elsewhere while they are read
         report(WEIGHTS_STAGE if slower is None else f"{WEIGHTS_STAGE}: {slower}")
         tokenizer = checkpoint_tokenizer(folder, name) if gguf is None else gguf_tokenizer(gguf)
         generation = read_generation_config(folder) if gguf is None else GenerationFile(None)
         with freed_at_once():
-            model = _build(folder, name, plan, progress, workers, quantize)
+            model = _build(folder, name, plan, progress, workers, None if on_cpu else quantize)
             packed = plan.method or quantize  # packed weights hide their number
             parameters = described_parameters(plan.config) if packed else model.num_parameters()
-            threads, missing = _speed_up(model, kernels)
+            threads, missing = _speed_up(model, kernels, quantize if on_cpu else None)
         report(CHECK_STAGE)
         runner = _check(model, plan.context_length, workers)
         vocabulary = int(text.vocab_size)
@@ -229,7 +231,9 @@ def _read(
     text = config.get_text_config()
     devices = devices_for(workers.processes, device) if workers else [choose_device(device)]
     place, method = devices[0], quantization_method(config)
-    number_type = choose_dtype("bfloat16" if dtype == "auto" and quantize == "int4" else dtype, place, config)
+    number_type = choose_dtype(
+        "bfloat16" if dtype == "auto" and quantize == "int4" and place.type != "cpu" else dtype, place, config
+    )
     longest = int(getattr(text, "max_position_embeddings", None) or 0)
     context_length = stretched_context(text, longest if longest > 0 else FALLBACK_CONTEXT)
     if not 2 <= context_length <= MOST:
@@ -245,7 +249,8 @@ def _read(
     quantised_bytes = None
     if quantize is not None:
         check_weight_only(quantize, name, method, place, number_type)
-        quantised_bytes = weight_only_bytes(config, number_type, quantize)
+        if place.type != "cpu":  # there they are packed once they are read
+            quantised_bytes = weight_only_bytes(config, number_type, quantize)
     plain_parameters = gguf.parameters if gguf else described_parameters(config) if unpacked else None
     check_memory(folder, name, place, number_type, cache_bytes, plain_parameters, quantised_bytes)
     return plan
@@ -263,15 +268,27 @@ def _build(
     return load_weights(folder, name, plan.devices[0], plan.dtype, plan.method is not None, progress, mesh, quantize)
 
 
-def _speed_up(model: PreTrainedModel, kernels: Build | None) -> tuple[Threads, str | None]:
-    """Make a model compute with the kernels. Return its threads, and a notice for the user where the kernels fail."""
-    used, missing = False, None
+def _speed_up(model: PreTrainedModel, kernels: Build | None, quantize: str | None) -> tuple[Threads, str | None]:
+    """Make a model compute with the kernels. Return its threads, and a notice for the user where the kernels fail.
+
+    Raises:
+        LoadError: its weights cannot be quantised without the kernels.
+    """
+    library, missing = None, None
+    if quantize is not None and kernels is None:
+        message = f"--quantize {quantize} needs ladechat's kernels for the CPU."
+        raise LoadError("load_failed", message, "Leave --quantize away.")
     try:
-        used = kernels is not None and use_kernels(model, kernels, kernel_threads())
+        library = use_kernels(model, kernels, kernel_threads(), quantize) if kernels is not None else None
     except BuildError as error:
+        if quantize is not None:
+            message = f"--quantize {quantize} needs ladechat's kernels for the CPU. {error}"
+            raise LoadError("load_failed", message, "Or leave --quantize away.") from error
         missing = f"Answers are slower than they could be, without ladechat's kernels for the CPU. {error}"
         logger.warning(missing)
-    return Threads(torch.get_num_threads(), kernel_threads() if used else 0), missing
+    if library is not None:
+        fuse_layers(model, library)
+    return Threads(torch.get_num_threads(), kernel_threads() if library else 0), missing
 
 
 def _check(model: PreTrainedModel, context_length: int, workers: Workers | None) -> ModelRunner:

@@ -25,7 +25,7 @@ def tune(*arguments: str | Path) -> Result:
 
 @pytest.mark.usefixtures("few_questions")
 @pytest.mark.parametrize(
-    ("options", "as_what"), [((), "on cpu, float32"), (("--quantize", "int8"), "on cpu, float32, int8")]
+    ("options", "as_what"), [((), "on cpu, float32"), (("--dtype", "bfloat16"), "on cpu, bfloat16")]
 )
 def test_costs_and_choices_are_those_of_the_model_as_it_is_asked_for(
     checkpoint: Path, options: tuple[str, ...], as_what: str
@@ -56,7 +56,7 @@ def test_questions_of_all_kinds_come_in_turn() -> None:
 
 
 @pytest.mark.usefixtures("few_questions")
-@pytest.mark.parametrize("option", [("--quantize", "int8"), ("--dtype", "bfloat16"), ()])
+@pytest.mark.parametrize("option", [("--dtype", "bfloat16"), ()])
 def test_what_makes_passes_slower_on_a_cpu_is_said_before_the_model_is_loaded(
     tmp_path: Path, checkpoint: Path, option: tuple[str, ...]
 ) -> None:

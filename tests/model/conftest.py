@@ -1,4 +1,4 @@
-"""Fixtures of this room: a hub on this machine, used by this very process; recorded passes of small sizes."""
+"""Fixtures of this room: a hub on this machine, used by this very process; recorded passes of small sizes; kernels."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +9,12 @@ from huggingface_hub import close_session, constants
 from ladechat.model.checkpoint import hub as hub_module
 from ladechat.model.checkpoint import transfer
 from ladechat.model.checkpoint.hub_answers import httpx
+from ladechat.model.kernels.build import Build
+from ladechat.model.kernels.library import Library
 from ladechat.model.runners import graphs
 from tests.hub_server import HubServer, running_hub
 from tests.model.checkpoint.hub_model import FILES, NAME
+from tests.model.compiled import compiled
 from tests.waiting import patience
 
 
@@ -48,3 +51,21 @@ def served(hub: HubServer) -> HubServer:
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Boundaries between recorded passes that a short text crosses."""
     monkeypatch.setattr(graphs, "SMALLEST_CONTEXT", 32)
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """The build for this processor."""
+    return compiled(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def library(build: Build) -> Library:
+    """The kernels on two threads."""
+    return Library(build.library(), threads=2)
+
+
+@pytest.fixture(scope="session")
+def build_path(build: Build) -> Path:
+    """The library's file."""
+    return build.library()

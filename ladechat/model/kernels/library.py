@@ -5,21 +5,13 @@ import fcntl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from ladechat.model.kernels.build import LOADING, Build, BuildError
-
-COLUMNS = 32
-"""The columns in a block of packed weights, as in `csrc/registers.h`."""
-
-TYPES = {torch.float16: "linear_float16", torch.bfloat16: "linear_bfloat16", torch.float32: "linear_float32"}
-"""The functions of linear layers, by the type of the packed weights."""
-
-HELD_AT_ONCE = 1 << 16
-"""The weights compared with their 16-bit copies at a time."""
+from ladechat.model.kernels.packing import GROUPED, INTEGERS, KINDS, Packed, pack, room_for_integers
 
 MOST_SLOTS = 64
 """Attention of more slots is left to torch."""
@@ -28,31 +20,66 @@ CRASHES = 2
 """The consecutive crashes after which a library is not loaded any more: one may be a power cut, or a kill."""
 
 
-def pack(weight: Tensor) -> Tensor:
-    """Return (columns, inner) weights in blocks, (blocks, inner, COLUMNS), the last one padded with zeros.
-
-    They are in 16 bits where these hold every number exactly, as for a checkpoint saved in 16 bits: half the memory to
-    read, and the same sums.
-    """
-    columns, inner = weight.shape
-    short = next((short for short in (torch.bfloat16, torch.float16) if _holds(short, weight)), weight.dtype)
-    packed = weight.new_empty(-(-columns // COLUMNS), inner, COLUMNS, dtype=short)
-    whole = columns // COLUMNS
-    packed[:whole] = weight[: whole * COLUMNS].reshape(whole, COLUMNS, inner).transpose(1, 2)
-    if columns % COLUMNS:
-        packed[whole].zero_()[:, : columns % COLUMNS] = weight[whole * COLUMNS :].t()
-    return packed
+_pointer, _number = ctypes.c_void_p, ctypes.c_int64
 
 
-def unpack(packed: Tensor, columns: int) -> Tensor:
-    """Return the (columns, inner) float32 weights that were packed."""
-    return packed.transpose(1, 2).reshape(-1, packed.shape[1])[:columns].float()
+class Matrix(ctypes.Structure):
+    """A linear layer, as in `csrc/linear.h`."""
+
+    _fields_: ClassVar = [
+        ("kind", _number), ("packed", _pointer), ("bias", _pointer), ("inner", _number), ("columns", _number)
+    ]  # fmt: skip
+
+    @classmethod
+    def of(cls, packed: Packed, bias: Tensor | None = None) -> "Matrix":
+        """Return the layer of packed weights and a bias (columns,) float32, or none."""
+        at = None if bias is None else bias.data_ptr()
+        matrix = cls(KINDS.index(packed.kind), packed.data.data_ptr(), at, packed.inner, packed.columns)
+        matrix.tensors = packed.data, bias  # which stay in memory with it
+        return matrix
 
 
-def _holds(short: torch.dtype, weight: Tensor) -> bool:
-    """Return whether a type holds all weights exactly. Compares some rows at a time, to stay in the CPU's cache."""
-    parts = torch.split(weight, max(1, HELD_AT_ONCE // weight.shape[1]))
-    return all(torch.equal(rows.to(short).to(rows.dtype), rows) for rows in parts)
+class Layer(ctypes.Structure):
+    """The weights of a decoder layer, as in `csrc/layer.h`."""
+
+    MATRICES = ("query", "key", "value", "output", "gate", "up", "down")
+    NORMS = ("norm", "query_norm", "key_norm", "mlp_norm")
+    _fields_: ClassVar = [
+        *((name, Matrix) for name in MATRICES),
+        *((name, _pointer) for name in NORMS),
+        ("head_dim", _number),
+        ("epsilon", ctypes.c_float),
+        ("scale", ctypes.c_float),
+    ]
+
+
+class LayerPass(ctypes.Structure):
+    """The slots of a pass in a decoder layer, as in `csrc/layer.h`."""
+
+    _fields_: ClassVar = [
+        *((name, _number) for name in ("slots", "cached")),
+        *((name, _pointer) for name in ("cosines", "sines", "keys", "values")),
+        *((name, _number) for name in ("key_head", "key_token", "value_head", "value_token")),
+        ("seen", _pointer),
+        ("seen_slot", _number),
+    ]
+
+
+class _Rows(ctypes.Structure):
+    _fields_: ClassVar = [("data", _pointer), *((name, _number) for name in ("head", "token", "dim"))]
+
+
+class _Attention(ctypes.Structure):
+    _fields_: ClassVar = [
+        ("queries", _pointer),
+        *((name, _number) for name in ("query_head", "query_slot")),
+        *((name, _Rows) for name in ("keys", "values")),
+        ("seen", _pointer),
+        ("seen_slot", _number),
+        ("out", _pointer),
+        *((name, _number) for name in ("heads", "key_value_heads", "slots", "tokens")),
+        ("scale", ctypes.c_float),
+    ]
 
 
 class Library:
@@ -65,26 +92,33 @@ class Library:
     def __init__(self, path: Path, threads: int) -> None:
         functions = ctypes.CDLL(str(path))
         self.threads = threads
-        self._linear = {dtype: getattr(functions, name) for dtype, name in TYPES.items()}
-        pointer, number, count = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int
-        for function in self._linear.values():
-            function.argtypes, function.restype = [*[pointer] * 3, *[number] * 3, count], None
-        self._norm: Any = functions.rms_norm
-        self._norm.argtypes, self._norm.restype = [*[pointer] * 3, number, number, ctypes.c_float], None
-        self._attention: Any = functions.attention
-        self._attention.argtypes, self._attention.restype = [*[pointer] * 6, ctypes.c_float, count], None
-        self._sizes = ctypes.c_int64 * 13
+        count, real = ctypes.c_int, ctypes.c_float
+        arguments: dict[str, list[Any]] = {
+            "linear": [_pointer, _pointer, _pointer, _number, count],
+            "pack": [_pointer, _pointer, _number, _number, count],
+            "norm": [_pointer, _pointer, _pointer, _number, _number, real],
+            "attention": [_pointer, count],
+            "layer": [_pointer, _pointer, _pointer, count],
+        }
+        self._functions: dict[str, Any] = {name: getattr(functions, name) for name in arguments}
+        for name, function in self._functions.items():
+            function.argtypes, function.restype = arguments[name], None
 
-    def product(self, packed: Tensor, columns: int) -> Callable[[Tensor], Tensor]:
-        """Return a function that multiplies x (…, inner) float32 with packed weights, to (…, columns) float32.
+    def rounded(self, weight: Tensor, kind: str) -> Packed:
+        """Return (columns, inner) float32 weights packed as integers, "int8" or "int4": the nearest ones."""
+        (columns, inner), weight = weight.shape, weight.contiguous()
+        packed = room_for_integers(columns, inner, kind)
+        self._functions["pack"](weight.data_ptr(), packed.data.data_ptr(), columns, inner, INTEGERS[kind])
+        return packed
+
+    def product(self, matrix: Matrix) -> Callable[[Tensor], Tensor]:
+        """Return a function that maps x (…, inner) float32 to (…, columns) float32.
 
         It raises a RuntimeError for an x of another type or shape. A pass calls hundreds of them, some for microseconds
         only, so facts about the weights are looked up once.
         """
-        blocks, inner, _ = packed.shape
-        if blocks * COLUMNS < columns:
-            raise RuntimeError(f"There are {blocks * COLUMNS} packed columns, and not {columns}.")
-        function, empty, float32 = self._linear[packed.dtype], torch.empty, torch.float32
+        inner, columns, at = matrix.inner, matrix.columns, ctypes.byref(matrix)
+        linear, empty, float32 = self._functions["linear"], torch.empty, torch.float32
 
         def product(x: Tensor) -> Tensor:
             *shape, width = x.shape
@@ -92,10 +126,16 @@ class Library:
                 raise RuntimeError(f"A packed linear layer of {inner} inputs does not take {x.dtype} {tuple(x.shape)}.")
             x = x.contiguous()
             y = empty(*shape, columns)
-            function(x.data_ptr(), packed.data_ptr(), y.data_ptr(), x.numel() // inner, inner, columns, self.threads)
+            linear(at, x.data_ptr(), y.data_ptr(), x.numel() // inner, self.threads)
             return y
 
         return product
+
+    def layer(self, weights: Layer, own: LayerPass, states: Tensor) -> None:
+        """Compute a decoder layer: the states (…, T, width) float32 after it replace those before it; the keys and
+        values of the slots go into the cache.
+        """
+        self._functions["layer"](ctypes.byref(weights), ctypes.byref(own), states.data_ptr(), self.threads)
 
     def norm(self, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
         """Return x (…, width) float32, divided by the root mean square of each row, times weight (width,) float32."""
@@ -104,7 +144,8 @@ class Library:
             raise RuntimeError(f"A norm of {tuple(weight.shape)} weights does not take {x.dtype} {tuple(x.shape)}.")
         x = x.contiguous()
         y = torch.empty_like(x)
-        self._norm(x.data_ptr(), weight.data_ptr(), y.data_ptr(), x.numel() // width, width, epsilon)
+        numbers = (x.numel() // width, width, epsilon)
+        self._functions["norm"](x.data_ptr(), weight.data_ptr(), y.data_ptr(), *numbers)
         return y
 
     def takes(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
@@ -135,21 +176,26 @@ class Library:
         _, heads, slots, key_dim = query.shape
         _, key_value_heads, tokens, value_dim = value.shape
         out = torch.empty(1, slots, heads, value_dim)
-        strides = (*query.stride()[1:3], *key.stride()[1:3], *value.stride()[1:3], mask.stride(2))
-        self._attention(
-            query.data_ptr(), key.data_ptr(), value.data_ptr(), mask.data_ptr(), out.data_ptr(),
-            self._sizes(heads, key_value_heads, slots, tokens, key_dim, value_dim, *strides), scale, self.threads,
+        given = _Attention(
+            query.data_ptr(), *query.stride()[1:3],
+            _Rows(key.data_ptr(), *key.stride()[1:3], key_dim),
+            _Rows(value.data_ptr(), *value.stride()[1:3], value_dim),
+            mask.data_ptr(), mask.stride(2), out.data_ptr(), heads, key_value_heads, slots, tokens, scale,
         )  # fmt: skip
+        self._functions["attention"](ctypes.byref(given), self.threads)
         return out
 
     def is_right(self) -> bool:
         """Return whether the kernels compute the same as torch on this machine: a compiler may be faulty."""
         dice = torch.Generator().manual_seed(0)
-        x, weight = torch.randn(5, 48, generator=dice), torch.randn(70, 48, generator=dice).bfloat16().float()
-        found = [self.product(pack(weight).to(dtype), 70)(x) for dtype in (torch.float32, torch.bfloat16)]
-        half = weight.half().float()
-        found += [self.product(pack(half).half(), 70)(x), self.norm(x, weight[0], 0.1)]
-        expected = [x @ weight.T, x @ weight.T, x @ half.T, torch.rms_norm(x, (48,), weight[0], 0.1)]
+        x, weight = torch.randint(-127, 127, (5, 70), generator=dice).float(), torch.randn(70, 70, generator=dice)
+        x[:, ::GROUPED] = 127  # so that rounding to 8 bits changes nothing
+        packed = [pack(weight), pack(weight.bfloat16().float()), pack(weight.half().float())]
+        packed += [self.rounded(weight, kind) for kind in INTEGERS]
+        found = [self.product(Matrix.of(one))(x) / 100 for one in packed]
+        expected = [x @ one.weight().T / 100 for one in packed]
+        found.append(self.norm(x, weight[0], 0.1))
+        expected.append(torch.rms_norm(x, (70,), weight[0], 0.1))
         query, key, value = (torch.randn(1, 2, tokens, 48, generator=dice) for tokens in (5, 30, 30))
         mask = torch.ones(1, 1, 5, 30, dtype=torch.bool).tril(25)
         found.append(self.attention(query, key, value, mask, 0.5))

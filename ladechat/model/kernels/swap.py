@@ -13,7 +13,8 @@ from transformers.masking_utils import sdpa_mask
 from transformers.pytorch_utils import Conv1D
 
 from ladechat.model.kernels.build import Build
-from ladechat.model.kernels.library import COLUMNS, Library, load_library, pack, unpack
+from ladechat.model.kernels.library import Library, Matrix, load_library
+from ladechat.model.kernels.packing import INTEGERS, Packed, pack
 
 ATTENTION = "ladechat"
 """The name of our attention in transformers' registry."""
@@ -25,34 +26,35 @@ class PackedLinear(nn.Module):
     The original layer is an `nn.Linear`, or a `Conv1D`, whose weights are transposed.
     """
 
-    def __init__(self, packed: Tensor, linear: nn.Module, library: Library) -> None:
+    def __init__(self, packed: Packed, linear: nn.Module, library: Library) -> None:
         super().__init__()
-        self.register_buffer("packed", packed)
+        self.register_buffer("packed", packed.data)
         self._packed = packed
         self._transposed = isinstance(linear, Conv1D)
-        self.bias: Any = linear.bias
-        weight: Any = linear.weight
-        self.out_features, self.in_features = (weight.t() if self._transposed else weight).shape
-        self._product = library.product(packed, self.out_features)
+        self.bias = linear.bias
+        self.in_features, self.out_features = packed.inner, packed.columns
+        self.rounds = packed.kind in INTEGERS
+        bias: Any = linear.bias
+        self.matrix = Matrix.of(packed, bias)
+        self._product = library.product(self.matrix)
 
     @property
     def weight(self) -> Tensor:
         """The weights in their original layout: a new tensor, for models that also read them elsewhere."""
-        weight = unpack(self._packed, self.out_features)
+        weight = self._packed.weight()
         return weight.t() if self._transposed else weight
 
     def forward(self, x: Tensor) -> Tensor:
         """Map x (…, in_features) float32 to (…, out_features) float32."""
-        y = self._product(x)
-        return y if self.bias is None else y.add_(self.bias)
+        return self._product(x)
 
 
 class PackedEmbedding(nn.Module):
     """An embedding that reads the packed weights of the output layer to which it is tied."""
 
-    def __init__(self, packed: Tensor, embedding: nn.Embedding) -> None:
+    def __init__(self, packed: Packed, embedding: nn.Embedding) -> None:
         super().__init__()
-        self.register_buffer("packed", packed)
+        self.register_buffer("packed", packed.data)
         self._packed = packed
         self.num_embeddings, self.embedding_dim = embedding.num_embeddings, embedding.embedding_dim
         self._scale: Any = getattr(embedding, "embed_scale", None)
@@ -60,11 +62,11 @@ class PackedEmbedding(nn.Module):
     @property
     def weight(self) -> Tensor:
         """The weights in their original layout: a new tensor."""
-        return unpack(self._packed, self.num_embeddings)
+        return self._packed.weight()
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map tokens (…) int64 to (…, embedding_dim) float32."""
-        vectors = self._packed[tokens // COLUMNS, :, tokens % COLUMNS].float()
+        vectors = self._packed.rows(tokens)
         return vectors if self._scale is None else vectors * self._scale
 
 
@@ -81,43 +83,64 @@ class RMSNorm(nn.Module):
         return self._library.norm(x, self._weight, self.variance_epsilon)
 
 
+def computes_in_integers(model: nn.Module) -> bool:
+    """Return whether some linear layers of a model have integers as weights, and so round what they are given."""
+    return any(isinstance(one, PackedLinear) and one.rounds for one in model.modules())
+
+
+@torch.no_grad()
+def round_weights_as(quantised: nn.Module, model: nn.Module) -> None:
+    """Give a model the weights of linear layers as another one, of the same form, has rounded them."""
+    for name, layer in quantised.named_modules():
+        if isinstance(layer, PackedLinear) and layer.rounds:
+            weight: Any = model.get_submodule(name).weight
+            weight.copy_(layer.weight)
+
+
 def made_for_kernels(device: torch.device, dtype: torch.dtype) -> bool:
     """Return whether the kernels support a model on this device, in this type."""
     return device.type == "cpu" and dtype == torch.float32
 
 
-def use_kernels(model: PreTrainedModel, build: Build, threads: int) -> bool:
+def use_kernels(model: PreTrainedModel, build: Build, threads: int, quantize: str | None = None) -> Library | None:
     """Make a model in float32 on a CPU compute with the kernels, in place; leave others unchanged.
 
     Where the kernels multiply with more than half of the weights, torch gets one thread, in the whole process. Further
     ones would busy-wait for its next operation on the cores that the kernels need: with two on two cores, a pass took 7
     to 20 % longer, and a prompt 30 to 60 % (SmolLM2-135M, 50 to 1,000 tokens).
 
-    Waits for the build. Returns whether the model uses the kernels.
+    Waits for the build. Returns the kernels; None where the model does not use them.
 
     Raises:
         BuildError: there are no kernels; the message says why.
     """
     if not made_for_kernels(model.device, model.dtype):
-        return False
-    swap(model, load_library(build, threads))
+        return None
+    library = load_library(build, threads)
+    swap(model, library, quantize)
     if _packed_share(model) > 1 / 2:
         torch.set_num_threads(1)
-    return True
+    return library
 
 
 def _packed_share(model: PreTrainedModel) -> float:
     """Return the share of the weights, except embeddings, that the kernels use: not quantised ones, nor experts."""
     modules = list(model.modules())
-    packed = {one._packed.data_ptr(): one._packed.numel() for one in modules if isinstance(one, PackedLinear)}
+    layers = [one for one in modules if isinstance(one, PackedLinear)]
+    packed = {one.matrix.packed: one.in_features * one.out_features for one in layers}  # by address: some share weights
     looked_up = {id(one.weight) for one in modules if isinstance(one, nn.Embedding)}
     left = [one.numel() for one in model.parameters() if one.dim() > 1 and id(one) not in looked_up]
     return sum(packed.values()) / (sum(packed.values()) + sum(left) or 1)
 
 
 @torch.no_grad()
-def swap(model: PreTrainedModel, library: Library) -> None:
-    """Replace the linear layers, norms and attention of a model. Each layer's weights are freed once it is packed."""
+def swap(model: PreTrainedModel, library: Library, quantize: str | None = None) -> None:
+    """Replace the linear layers, norms and attention of a model. Each layer's weights are freed once it is packed.
+
+    With `quantize`, "int8" or "int4", they are rounded to integers: those of the output layer to 8 bits always.
+    """
+    head: Any = model.get_output_embeddings()
+    output = id(getattr(head, "weight", None))
     embeddings = {id(module.weight): name for name, module in model.named_modules() if _is_embedding(module)}
     layers: dict[int, list[str]] = {}  # by their weights, which several may share
     for name, module in model.named_modules(remove_duplicate=False):
@@ -125,7 +148,9 @@ def swap(model: PreTrainedModel, library: Library) -> None:
             layers.setdefault(id(module.weight), []).append(name)
     for weight, names in layers.items():
         linear: Any = model.get_submodule(names[0])
-        packed = pack(linear.weight.t() if isinstance(linear, Conv1D) else linear.weight)
+        how = quantize and ("int8" if weight == output else quantize)
+        own = linear.weight.t() if isinstance(linear, Conv1D) else linear.weight
+        packed = library.rounded(own, how) if how else pack(own)
         for name in names:
             _replace(model, name, PackedLinear(packed, model.get_submodule(name), library))
         tied = embeddings.get(weight)
@@ -183,10 +208,13 @@ def _is_embedding(module: nn.Module) -> bool:
 
 def _is_usual_norm(module: nn.Module, library: Library) -> bool:
     """Return whether a module is a usual RMSNorm. Models have their own classes, so its result is compared."""
+    if not type(module).__name__.endswith("RMSNorm") or module._forward_hooks:
+        return False
     weight: Any = getattr(module, "weight", None)
     epsilon: Any = getattr(module, "variance_epsilon", None)
-    named = type(module).__name__.endswith("RMSNorm") and isinstance(weight, Tensor) and isinstance(epsilon, float)
-    if not named or weight.dim() != 1 or weight.dtype != torch.float32 or module._forward_hooks:
+    if not isinstance(weight, Tensor) or weight.dim() != 1 or weight.dtype != torch.float32:
+        return False
+    if not isinstance(epsilon, float):
         return False
     x = torch.randn(2, 3, len(weight), generator=torch.Generator().manual_seed(0))
     try:

@@ -1,5 +1,9 @@
-"""Quantised weights: checkpoints that have them, and plain ones that torchao quantises while they are read."""
+"""Quantised weights: checkpoints that have them, and plain ones that torchao quantises while they are read.
 
+On a CPU our kernels round plain weights when they are packed, see `ladechat.model.kernels.packing`.
+"""
+
+import importlib.util
 import re
 from typing import Any
 
@@ -9,7 +13,7 @@ from transformers import AutoModelForCausalLM
 from transformers.quantizers.auto import AutoHfQuantizer
 from transformers.utils.import_utils import is_accelerate_available
 
-from ladechat.installing import command_for
+from ladechat.installing import command_for, command_for_extra
 from ladechat.model.checkpoint.faults import first_sentence
 from ladechat.model.checkpoint.files import LoadError, LoadErrorCode
 
@@ -85,21 +89,30 @@ def _missing(what: str, error: ImportError) -> LoadError:
 
 
 def check_weight_only(quantize: str, name: str, method: str | None, device: torch.device, dtype: torch.dtype) -> None:
-    """Refuse a quantisation that torchao cannot do, before any weight is read.
+    """Refuse a quantisation that our kernels, on a CPU, or torchao cannot do, before any weight is read.
 
     `method` is the one by which its weights are quantised already; None if they are not.
 
     Raises:
         LoadError: it is quantised already, there is no such kernel for this device or type, or a package is missing.
     """
+    as_what = str(dtype).removeprefix("torch.")
     if method is not None:
         message = f"{name} is quantised already, with {method}, and cannot be quantised to {quantize}."
         raise LoadError("load_failed", message, "Leave --quantize away, or give the model that it was made from.")
+    if device.type == "cpu":
+        if dtype != torch.float32:
+            message = f"On a CPU, quantised weights are computed with in float32, not in {as_what}."
+            raise LoadError("load_failed", message, "Leave --dtype or --quantize away.")
+        return
+    if importlib.util.find_spec("torchao") is None:
+        message = f"On {device}, --quantize needs torchao, which is not installed."
+        raise LoadError("missing_package", message, f"Install it: {command_for_extra('quantize')}")
     if quantize == "int4" and device.type != "cuda":
-        message = f"Weights of 4 bits need a CUDA GPU: torchao has no int4 kernel for {device}."
+        message = f"Weights of 4 bits need a CPU or a CUDA GPU: torchao has no int4 kernel for {device}."
         raise LoadError("load_failed", message, "Use --quantize int8.")
     if quantize == "int4" and dtype != torch.bfloat16:
-        message = f"torchao computes with weights of 4 bits in bfloat16, not in {str(dtype).removeprefix('torch.')}."
+        message = f"torchao computes with weights of 4 bits in bfloat16, not in {as_what}."
         raise LoadError("load_failed", message, "Give --dtype bfloat16, or use --quantize int8.")
     if quantize == "int4" and not is_accelerate_available():
         message = "Weights of 4 bits are packed on the GPU while they are read, which needs the package accelerate."

@@ -8,6 +8,7 @@ from transformers import DynamicCache, PreTrainedModel
 from ladechat.decoder.hidden import Want
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
+from ladechat.model.kernels.swap import computes_in_integers
 from ladechat.model.runners.cache_probe import SingleTokenOnly, UnsupportedModel, name_of, single_token_only
 from ladechat.model.runners.kv_cache import CACHE
 from ladechat.model.runners.layer_loop import LayerLoop, NoLayerLoop
@@ -70,6 +71,9 @@ def check_trees(runner: TreeRunner, model: PreTrainedModel) -> None:
     """Compare slots of a tree with the model's own generation over the same tokens: slot 0 with its second pass, two
     leaves with first passes over the tokens that they see. Empties the cache.
 
+    A model that computes in integers rounds its states, and amplifies the last bit in which its own passes differ from
+    the kernels'. It is compared with itself, one token a pass.
+
     Raises:
         SingleTokenOnly: the model ignores or refuses explicit positions or a 4-D mask (as models with ALiBi do).
         UnsupportedModel: its logits are NaN or infinite.
@@ -86,10 +90,11 @@ def check_trees(runner: TreeRunner, model: PreTrainedModel) -> None:
         if memory_is_used_up(error):
             raise
         raise _not_followed(model) from error
+    in_integers = computes_in_integers(model)
     for slot in (0, *leaves):
         seen = tree.mask[slot].nonzero()[0]  # a parent comes before its children
         text = [*prompt[:-1], *(tree.tokens[other] for other in seen)]
-        own = _own_logits(model, text, cached=0 if slot else CACHED)
+        own = _one_by_one(runner, text) if in_integers else _own_logits(model, text, cached=0 if slot else CACHED)
         if not agree(logits[slot], own, model):
             raise _not_followed(model)
     fill(runner, prompt[:1])
@@ -138,6 +143,15 @@ def _own_logits(model: PreTrainedModel, text: list[int], cached: int = 0) -> tor
         model(**{**own_inputs(model, ids[:, :cached], {}), **state})
     logits: torch.Tensor = model(**own_inputs(model, ids, state, use_cache=bool(cached))).logits[0, -1].float()
     _check_numbers(model, logits)
+    return logits
+
+
+def _one_by_one(runner: TreeRunner, text: list[int]) -> torch.Tensor:
+    """Return the (vocabulary,) logits after a text, read one token a pass."""
+    fill(runner, text[:1])
+    for token in text:
+        logits = runner.forward(SlotTree(token))[0].float()
+        runner.commit([0])
     return logits
 
 

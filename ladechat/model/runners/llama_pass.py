@@ -16,15 +16,12 @@ from transformers import PreTrainedModel
 from ladechat.model.runners import cuda_products
 from ladechat.model.runners.cuda_kernels import PLACES, add_and_norm, attend, rotate_and_store, silu_times
 from ladechat.model.runners.fixed_pass import PassInputs
+from ladechat.model.runners.llama_form import LlamaLayer, OtherForm, llama_layer, norm, part
 
 PROGRAMS_A_CORE = 2
 """Attention programs per multiprocessor, which set the number of parts into which the cache is split."""
 
 MOST_PARTS = 32
-
-
-class OtherForm(ValueError):
-    """A model whose layers are not those of a Llama; the message names the difference."""
 
 
 @dataclass(frozen=True)
@@ -58,22 +55,21 @@ class LlamaPass:
     def __init__(self, model: PreTrainedModel) -> None:
         decoder: Any = model.get_decoder()
         for name in ("embed_tokens", "layers", "norm", "rotary_emb"):
-            _part(decoder, name)
-        first = _part(decoder.layers[0], "self_attn")
-        self._width: int = first.head_dim
-        self._scale = float(first.scaling)
-        self._frequencies: Tensor = _part(decoder.rotary_emb, "inv_freq")
+            part(decoder, name)
+        layers = [_checked(llama_layer(layer, _is_plain)) for layer in decoder.layers]  # all, before weights are moved
+        self._width: int = layers[0].head_dim
+        self._scale = layers[0].scale
+        self._frequencies: Tensor = part(decoder.rotary_emb, "inv_freq")
         self._scaling = float(getattr(decoder.rotary_emb, "attention_scaling", 1.0))
         if self._frequencies.dim() != 1 or 2 * len(self._frequencies) != self._width:
             raise OtherForm("rotates a part of each head")
         self._embedding: Tensor = decoder.embed_tokens.weight
-        self._norm, self._eps = _norm(decoder.norm)
+        self._norm, self._eps = norm(decoder.norm)
         head: Any = model.get_output_embeddings()
         if not _is_plain(head) or head.bias is not None:
             raise OtherForm("has another output layer")
         self._head: Tensor = head.weight
-        _check_layers(decoder.layers)
-        self._layers: list[_Layer] = [_fused(layer) for layer in decoder.layers]
+        self._layers: list[_Layer] = [_fused(layer) for layer in layers]
         self._kv_heads: int = (len(self._layers[0].qkv) - self._layers[0].output.shape[1]) // (2 * self._width)
         self._heads: int = self._layers[0].output.shape[1] // self._width
         on_card = model.device.type == "cuda"
@@ -120,52 +116,31 @@ class LlamaPass:
         return max(1, min(MOST_PARTS, PROGRAMS_A_CORE * self._cores // (self._kv_heads * tiles)))
 
 
-def _part(module: Any, name: str) -> Any:
-    found = getattr(module, name, None)
-    if found is None:
-        raise OtherForm(f"has no {name}")
-    return found
-
-
-def _norm(module: Any) -> tuple[Tensor, float]:
-    return _part(module, "weight"), float(_part(module, "variance_epsilon"))
-
-
 def _is_plain(module: Any) -> bool:
     """Return whether it is a linear layer with plain weights: not quantised, nor another tensor subclass."""
     return type(module) is nn.Linear and type(module.weight.data) is Tensor
 
 
-def _check_layers(layers: Sequence[Any]) -> None:
-    """Check the parts of all layers, before the weights of any are moved."""
-    for layer in layers:
-        attention, mlp = _part(layer, "self_attn"), _part(layer, "mlp")
-        linears = [_part(attention, f"{name}_proj") for name in "qkvo"]
-        linears += [_part(mlp, f"{name}_proj") for name in ("gate", "up", "down")]
-        if not all(map(_is_plain, linears)):
-            raise OtherForm("has other linear layers")
-        if any(linear.bias is not None for linear in linears[3:]) or len({one.bias is None for one in linears[:3]}) > 1:
-            raise OtherForm("has other biases")
-        if not isinstance(_part(mlp, "act_fn"), nn.SiLU) and type(mlp.act_fn).__name__ != "SiLUActivation":
-            raise OtherForm("has another activation")
-        _norm(layer.input_layernorm)
-        _norm(layer.post_attention_layernorm)
+def _checked(layer: LlamaLayer) -> LlamaLayer:
+    """Return the parts of a layer whose biases the kernels support."""
+    biases = [one.bias is not None for one in (layer.query, layer.key, layer.value)]
+    if len(set(biases)) > 1 or any(one.bias is not None for one in (layer.output, layer.gate, layer.up, layer.down)):
+        raise OtherForm("has other biases")
+    return layer
 
 
-def _fused(layer: Any) -> _Layer:
-    attention, mlp = layer.self_attn, layer.mlp
-    qkv, bias = _fuse([attention.q_proj, attention.k_proj, attention.v_proj])
-    gate_up, _ = _fuse([mlp.gate_proj, mlp.up_proj])
-    norms = [getattr(attention, name, None) for name in ("q_norm", "k_norm")]
+def _fused(layer: LlamaLayer) -> _Layer:
+    qkv, bias = _fuse([layer.query, layer.key, layer.value])
+    gate_up, _ = _fuse([layer.gate, layer.up])
     return _Layer(
-        norm=layer.input_layernorm.weight,
+        norm=layer.norm,
         qkv=qkv,
         qkv_bias=bias,
-        head_norms=(norms[0].weight, norms[1].weight) if norms[0] is not None and norms[1] is not None else None,
-        output=attention.o_proj.weight,
-        mlp_norm=layer.post_attention_layernorm.weight,
+        head_norms=layer.head_norms,
+        output=layer.output.weight,
+        mlp_norm=layer.mlp_norm,
         gate_up=gate_up,
-        down=mlp.down_proj.weight,
+        down=layer.down.weight,
     )
 
 

@@ -12,7 +12,7 @@ from ladechat.model.kernels.build import MOST_LIBRARIES, Build, BuildError, buil
 from ladechat.model.load import load
 from ladechat.private_folder import NotPrivate
 from tests.llama2 import save_checkpoint
-from tests.model.kernels.conftest import script
+from tests.model.compiled import script
 
 
 @pytest.fixture

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import scaled_dot_product_attention
 
-from ladechat.model.kernels.library import COLUMNS, MOST_SLOTS, Library, pack
-from tests.model.kernels.conftest import compiled
+from ladechat.model.kernels.library import MOST_SLOTS, Library, Matrix
+from ladechat.model.kernels.packing import COLUMNS, FLOATS, GROUPED, pack
+from tests.model.compiled import compiled
 
 # The width of registers decides how the kernels are written: 16, 8 or 4 numbers.
-OTHERS = ("haswell", "x86-64") if platform.machine() == "x86_64" else ()
+OTHERS = ("skylake-avx512", "haswell", "x86-64") if platform.machine() == "x86_64" else ()
 PROCESSORS = ("native", *(pytest.param(one, marks=pytest.mark.full) for one in OTHERS))
 
 
@@ -38,16 +39,19 @@ def large_for(kept_in: torch.dtype, weight: torch.Tensor) -> torch.Tensor:
     inner=st.integers(1, 70),
     columns=st.integers(1, 300),
     kept_in=st.sampled_from([torch.float32, torch.float16, torch.bfloat16]),
+    with_bias=st.booleans(),
 )
 def test_a_packed_linear_layer_is_the_product_with_its_weights(
-    kernels: Library, seed: int, rows: list[int], inner: int, columns: int, kept_in: torch.dtype
+    kernels: Library, seed: int, rows: list[int], inner: int, columns: int, kept_in: torch.dtype, with_bias: bool
 ) -> None:
     weight = large_for(kept_in, drawn(seed, columns, inner))
     x = drawn(seed + 1, *rows, inner)
     packed = pack(weight)
-    assert packed.dtype.itemsize <= kept_in.itemsize  # a few numbers may happen to fit into fewer bits
-    y = kernels.product(packed, columns)(x)
-    torch.testing.assert_close(y, x @ weight.T, atol=1e-4 * float(weight.abs().max()), rtol=1e-4)
+    assert FLOATS[packed.kind].itemsize <= kept_in.itemsize  # a few numbers may happen to fit into fewer bits
+    bias = drawn(seed + 2, columns) if with_bias else None
+    y = kernels.product(Matrix.of(packed, bias))(x)
+    expected = x @ weight.T + (0 if bias is None else bias)
+    torch.testing.assert_close(y, expected, atol=1e-4 * float(weight.abs().max()), rtol=1e-4)
 
 
 @given(seed=st.integers(0, 2**31), rows=st.integers(2, 20), columns=st.integers(1, 300))
@@ -55,26 +59,69 @@ def test_a_row_comes_out_the_same_whatever_stands_beside_it(
     kernels: Library, seed: int, rows: int, columns: int
 ) -> None:
     packed, x = pack(drawn(seed, columns, 33).half().float()), drawn(seed + 1, rows, 33)
-    together = kernels.product(packed, columns)(x)
-    alone = [kernels.product(packed, columns)(row[None]) for row in x]
+    together = kernels.product(Matrix.of(packed))(x)
+    alone = [kernels.product(Matrix.of(packed))(row[None]) for row in x]
     assert torch.equal(together, torch.cat(alone))
+
+
+def grouped(numbers: torch.Tensor) -> torch.Tensor:
+    """Rows (T, inner) in groups, (T, groups, GROUPED), the last one padded with zeros."""
+    rows, inner = numbers.shape
+    return torch.nn.functional.pad(numbers, (0, -inner % GROUPED)).reshape(rows, -1, GROUPED)
+
+
+def rounded(x: torch.Tensor) -> torch.Tensor:
+    """Rows (T, inner) as the kernels round them: to 8 bits, with a scale for each group."""
+    groups = grouped(x)
+    scale = groups.abs().amax(-1, keepdim=True).clamp(min=1e-30)
+    whole = (groups * (127 / scale)).round() * (scale / 127)
+    return whole.flatten(1)[:, : x.shape[1]]
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    rows=st.integers(1, 27),
+    inner=st.integers(1, 200),
+    columns=st.integers(1, 100),
+    quantize=st.sampled_from(["int8", "int4"]),
+)
+def test_integers_are_multiplied_exactly_and_rows_come_out_the_same_whatever_stands_beside_them(
+    kernels: Library, seed: int, rows: int, inner: int, columns: int, quantize: str
+) -> None:
+    x, packed = drawn(seed, rows, inner), kernels.rounded(drawn(seed + 1, columns, inner), quantize)
+    product = kernels.product(Matrix.of(packed))
+    torch.testing.assert_close(product(x), rounded(x) @ packed.weight().T, atol=1e-4, rtol=1e-4)
+    assert torch.equal(product(x), torch.cat([product(row[None]) for row in x]))
+
+
+@given(seed=st.integers(0, 2**31), inner=st.integers(1, 200), columns=st.integers(1, 100))
+def test_rounded_weights_are_near_the_weights(kernels: Library, seed: int, inner: int, columns: int) -> None:
+    """By half a step of a group at most, whose largest weight is 127 steps, or 8.5."""
+    weight = drawn(seed, columns, inner)
+    largest = grouped(weight.abs()).amax(-1)
+    for quantize, steps in (("int8", 127), ("int4", 6)):
+        packed = kernels.rounded(weight, quantize)
+        allowed = (largest / steps).repeat_interleave(GROUPED, 1)[:, :inner]
+        assert bool(((packed.weight() - weight).abs() <= allowed).all())
+        tokens = torch.tensor([[0, columns - 1, columns // 2]])
+        assert torch.equal(packed.rows(tokens), packed.weight()[tokens])
 
 
 @pytest.mark.parametrize("kept_in", [torch.float16, torch.bfloat16])
 def test_weights_are_kept_in_16_bits_where_that_is_exact_and_only_there(kept_in: torch.dtype) -> None:
     weight = large_for(kept_in, drawn(1, 40, 7))
     packed = pack(weight)
-    assert packed.dtype == kept_in and packed.shape == (2, 7, COLUMNS)
-    assert torch.equal(packed.float().transpose(1, 2).reshape(-1, 7)[:40], weight)
+    assert packed.data.dtype == kept_in and packed.data.shape == (2, 7, COLUMNS)
+    assert torch.equal(packed.weight(), weight)
     weight[3, 5] *= 1 + 1e-6
-    assert pack(weight).dtype == torch.float32
+    assert pack(weight).kind == "float32"
 
 
 def test_numbers_that_16_bits_hold_at_their_edges_come_out_as_they_are(kernels: Library) -> None:
     edges = torch.tensor([65504.0, -65504.0, 2**-14, 2**-24, -(2**-24), 0.0, -0.0, 1.0])
     weight = edges.repeat(4, 1)
-    assert pack(weight).dtype == torch.float16
-    y = kernels.product(pack(weight), 4)(torch.eye(8))
+    assert pack(weight).kind == "float16"
+    y = kernels.product(Matrix.of(pack(weight)))(torch.eye(8))
     assert torch.equal(y, weight.T)
 
 
@@ -134,9 +181,7 @@ def test_tensors_of_other_types_or_shapes_are_refused(kernels: Library) -> None:
     packed = pack(drawn(1, 8, 8))
     for x in (torch.zeros(2, 8, dtype=torch.float64), torch.zeros(2, 7)):
         with pytest.raises(RuntimeError, match="packed linear layer of 8 inputs does not take"):
-            kernels.product(packed, 8)(x)
-    with pytest.raises(RuntimeError, match="32 packed columns, and not 33"):
-        kernels.product(packed, 33)
+            kernels.product(Matrix.of(packed))(x)
     for x in (torch.zeros(2, 8, dtype=torch.float64), torch.zeros(2, 7)):
         with pytest.raises(RuntimeError, match=r"norm of \(8,\) weights does not take"):
             kernels.norm(x, torch.ones(8), 1e-6)
@@ -164,18 +209,20 @@ def test_attention_is_taken_for_a_few_slots_of_one_sequence_in_float32(kernels: 
 @pytest.mark.parametrize("rows", [1, 2, 9, 97, 300])
 def test_a_product_is_the_same_on_any_number_of_threads(build_path: Path, rows: int) -> None:
     packed, x = pack(drawn(1, 700, 256)), drawn(2, rows, 256)
-    one, *others = (Library(build_path, threads).product(packed, 700)(x) for threads in (1, 2, 5))
+    one, *others = (Library(build_path, threads).product(Matrix.of(packed))(x) for threads in (1, 2, 5))
     assert all(torch.equal(one, other) for other in others)
 
 
 def test_calls_from_several_python_threads_do_not_disturb_each_other(build_path: Path) -> None:
     kernels, packed = Library(build_path, 3), pack(drawn(1, 700, 256))
     inputs = [drawn(seed, 20, 256) for seed in range(4)]
-    expected = [kernels.product(packed, 700)(x) for x in inputs]
+    expected = [kernels.product(Matrix.of(packed))(x) for x in inputs]
     equal: list[bool] = []
 
     def many(index: int) -> None:
-        equal.extend(torch.equal(kernels.product(packed, 700)(inputs[index]), expected[index]) for _ in range(200))
+        equal.extend(
+            torch.equal(kernels.product(Matrix.of(packed))(inputs[index]), expected[index]) for _ in range(200)
+        )
 
     threads = [threading.Thread(target=many, args=[index]) for index in range(4)]
     for thread in threads:

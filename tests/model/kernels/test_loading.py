@@ -19,7 +19,7 @@ import torch
 from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.kernels.library import crash_remembered, load_library
 from ladechat.model.kernels.swap import use_kernels
-from tests.model.kernels.conftest import script
+from tests.model.compiled import script
 from tests.tiny import random_model
 
 CRASHES = "__attribute__((constructor)) static void crash() { __builtin_trap(); }"

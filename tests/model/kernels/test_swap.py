@@ -13,7 +13,8 @@ from transformers.pytorch_utils import Conv1D
 
 from ladechat.decoder.loop import Decoder
 from ladechat.model.kernels.build import Build, BuildError
-from ladechat.model.kernels.library import Library, pack
+from ladechat.model.kernels.library import Library
+from ladechat.model.kernels.packing import pack
 from ladechat.model.kernels.swap import ATTENTION, PackedEmbedding, PackedLinear, swap, use_kernels
 from ladechat.registry import lookahead
 from tests.checkpoints import load_on_cpu
@@ -122,7 +123,7 @@ def test_torch_has_one_thread_beside_the_kernels_unless_it_computes_most_of_the_
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(3)
-        assert use_kernels(make(), build, 1) == used
+        assert (use_kernels(make(), build, 1) is not None) == used
         assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)

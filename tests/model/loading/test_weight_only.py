@@ -1,5 +1,7 @@
-"""Weights that are quantised while they are read: every decoder writes the text of their own plain decoding."""
+"""Weights that are quantised here: every decoder writes the text of their own plain decoding."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,51 +10,51 @@ from torch import nn
 
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.verify_mask import SlotTree
-from ladechat.model.checkpoint.files import LoadErrorCode, in_words
+from ladechat.model.checkpoint.files import LoadErrorCode
+from ladechat.model.kernels.build import Build, BuildError
+from ladechat.model.kernels.swap import PackedEmbedding, PackedLinear
 from ladechat.model.load import LoadedModel
-from ladechat.model.loading import memory, quantization
+from ladechat.model.loading import quantization
 from ladechat.model.loading.quantization import check_weight_only
-from ladechat.model.runners.tree import TreeRunner
+from ladechat.model.loading.weights import load_weights
 from ladechat.registry import DECODERS, Shared, make
 from ladechat.tuning.costs import PassCosts
+from tests.checkpoints import load_on_cpu
 from tests.made_up_maps import made_up_for
-from tests.model.loading.llama import assert_not_loaded, loaded
 from tests.model.refusals import assert_refused
 from tests.tiny import DEMO, demo_prompt, run, tokens_of
 
-INT8 = {"dtype": "float32", "quantize": "int8"}
+Load = Callable[..., LoadedModel]
 
 
 @pytest.fixture(scope="module")
-def model() -> LoadedModel:
-    return loaded(DEMO, **INT8)
+def loaded(build: Build) -> Load:
+    def loaded(quantize: str | None = "int8", dtype: str = "auto", kernels: Build | None = build) -> LoadedModel:
+        return load_on_cpu(DEMO, dtype, quantize=quantize, kernels=kernels)
+
+    return loaded
 
 
-def bytes_of(model: LoadedModel) -> int:
-    """What the weights take, those of a packed matrix with their scales."""
-    total = 0
-    weight: Any
-    for weight in model.model.parameters():
-        parts = (weight.qdata, weight.scale) if hasattr(weight, "qdata") else (weight,)
-        total += sum(part.numel() * part.element_size() for part in parts)
-    return total
+@pytest.fixture(scope="module", params=["int8", "int4"])
+def model(request: pytest.FixtureRequest, loaded: Load) -> LoadedModel:
+    return loaded(request.param)
 
 
-def test_the_facts_are_those_of_the_model_and_its_quantisation(model: LoadedModel) -> None:
-    plain = loaded(DEMO, dtype="float32")
-    assert (model.quantization, plain.quantization) == ("int8", None)
+def test_the_facts_are_those_of_the_model_and_its_quantisation(model: LoadedModel, loaded: Load) -> None:
+    plain = loaded(None)
+    assert model.quantization in ("int8", "int4") and plain.quantization is None
     assert (model.parameters, model.dtype) == (plain.parameters, "float32")
-    kinds = {type(part.weight).__name__ for part in model.model.modules() if isinstance(part, nn.Linear)}
-    assert kinds == {"Int8Tensor", "Parameter"}  # the output layer stays, which the embeddings share
-    assert bytes_of(model) < bytes_of(plain) / 2
-    assert isinstance(model.runner, TreeRunner)
+    kinds = {part.matrix.kind for part in model.model.modules() if isinstance(part, PackedLinear)}
+    assert len(kinds) == (1 if model.quantization == "int8" else 2)  # the output layer has 8 bits always
+    assert isinstance(model.model.get_input_embeddings(), PackedEmbedding)
+
+    def packed(loaded: LoadedModel) -> int:
+        return sum(part.matrix.tensors[0].nbytes for part in loaded.model.modules() if isinstance(part, PackedLinear))
+
+    assert packed(model) < 0.6 * packed(plain)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize(
-    "question",
-    ["What is the n-gram pool?", "Write a function that adds two numbers."],
-)
+@pytest.mark.parametrize("question", ["What is the n-gram pool?", "Write a function that adds two numbers."])
 def test_every_decoder_writes_what_plain_decoding_of_the_quantised_model_writes(
     model: LoadedModel, question: str
 ) -> None:
@@ -65,46 +67,65 @@ def test_every_decoder_writes_what_plain_decoding_of_the_quantised_model_writes(
     assert len(run(make("lookahead", model.runner), prompt)) < len(expected)
 
 
-def test_a_slots_logits_hardly_hang_on_how_many_others_are_in_its_pass(model: LoadedModel) -> None:
-    """As without quantisation: the kernel unpacks a matrix and multiplies, so that passes differ by rounding only."""
+def test_a_slots_logits_have_the_same_bits_however_many_others_are_in_its_pass(model: LoadedModel) -> None:
     prompt = demo_prompt("What is the n-gram pool?")
     runner = model.runner
     list(runner.prefill(prompt[:1]))
-    together = runner.forward(SlotTree.chain(prompt))
+    together = runner.forward(SlotTree.chain(prompt)).clone()
     runner.commit([])
-    one_by_one = []
-    for token in prompt:
-        one_by_one.append(runner.forward(SlotTree.chain([token]))[0])
+    for token, logits in zip(prompt, together, strict=True):
+        assert torch.equal(runner.forward(SlotTree(token))[0], logits)
         runner.commit([0])
-    assert (together - torch.stack(one_by_one)).abs().max() < 1e-3
 
 
-def test_the_memory_asked_for_is_that_of_the_quantised_weights(
-    model: LoadedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    weights = [part.weight for part in model.model.modules() if isinstance(part, nn.Linear)][:-1]
-    needed = bytes_of(model) + 4 * max(weight.numel() for weight in weights)
-    monkeypatch.setattr(memory, "free_memory", lambda device: 1000)
-    assert_not_loaded(DEMO, "out_of_memory", f"weights {in_words(needed)}", **INT8)
+def test_torchao_quantises_on_other_devices_while_weights_are_read() -> None:
+    quantised = load_weights(DEMO, "the model", torch.device("cpu"), torch.float32, False, lambda _: None, None, "int8")
+    kinds = {type(part.weight).__name__ for part in quantised.modules() if isinstance(part, nn.Linear)}
+    assert kinds == {"Int8Tensor", "Parameter"}  # the output layer stays, which the embeddings share
 
 
-def test_what_is_quantised_already_is_left_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_quantised_already_is_left_so(loaded: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ladechat.model.load.quantization_method", lambda config: "gptq")
-    assert_not_loaded(DEMO, "load_failed", "is quantised already, with gptq", **INT8)
+    assert_refused(loaded, "load_failed", "is quantised already, with gptq")
 
 
-def test_four_bits_are_refused_where_there_is_no_kernel_for_them() -> None:
-    says = "Weights of 4 bits need a CUDA GPU"
-    assert "--quantize int8" in assert_not_loaded(DEMO, "load_failed", says, dtype="bfloat16", quantize="int4").hint
+class NoBuild(Build):
+    """A build that has failed."""
+
+    def library(self) -> Path:
+        raise BuildError("There is no C++ compiler.")
+
+
+@pytest.mark.parametrize("kernels", [None, NoBuild()])
+def test_without_kernels_nothing_is_quantised_on_a_cpu(loaded: Load, kernels: Build | None) -> None:
+    says = "--quantize int4 needs ladechat's kernels for the CPU"
+    error = assert_refused(lambda: loaded("int4", kernels=kernels), "load_failed", says)
+    assert "leave --quantize away" in error.hint.lower()
+
+
+def test_on_a_cpu_another_type_is_refused(loaded: Load) -> None:
+    assert_refused(lambda: loaded("int8", dtype="bfloat16"), "load_failed", "in float32, not in bfloat16")
 
 
 @pytest.mark.parametrize(
-    ("dtype", "accelerate", "code", "named"),
-    [(torch.float16, True, "load_failed", "not in float16"), (torch.bfloat16, False, "missing_package", "accelerate")],
+    ("device", "dtype", "missing", "code", "named"),
+    [
+        ("cuda", torch.float16, None, "load_failed", "not in float16"),
+        ("cuda", torch.bfloat16, "accelerate", "missing_package", "accelerate"),
+        ("cuda", torch.bfloat16, "torchao", "missing_package", "needs torchao"),
+        ("mps", torch.float16, None, "load_failed", "Weights of 4 bits need a CPU or a CUDA GPU"),
+    ],
 )
-def test_what_four_bits_need_on_a_gpu_is_named(
-    dtype: torch.dtype, accelerate: bool, code: LoadErrorCode, named: str, monkeypatch: pytest.MonkeyPatch
+def test_what_four_bits_need_elsewhere_is_named(
+    device: str,
+    dtype: torch.dtype,
+    missing: str | None,
+    code: LoadErrorCode,
+    named: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(quantization, "is_accelerate_available", lambda: accelerate)
-    cuda = torch.device("cuda")
-    assert_refused(lambda: check_weight_only("int4", "the model", None, cuda, dtype), code, named)
+    here: Any = lambda name: None if name == missing else object()  # noqa: E731
+    monkeypatch.setattr("importlib.util.find_spec", here)
+    monkeypatch.setattr(quantization, "is_accelerate_available", lambda: missing != "accelerate")
+    place = torch.device(device)
+    assert_refused(lambda: check_weight_only("int4", "the model", None, place, dtype), code, named)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "registers.h"
 
 namespace ladechat {
+
+constexpr int64_t SLOTS = 32;  // whose queries share what is read of the cache
 
 // Folds two vectors into one: each group of 2 · half lanes becomes a group of half lanes with the same sum.
 template <int half, int... lane>
@@ -35,27 +38,24 @@ inline Floats totals(Floats* vectors) {
     }
 }
 
-// The products of a query with LANES keys; after the last key, which is the `count`th, that one is repeated.
-inline Floats scores_of(const float* query, const float* keys, int64_t stride, int64_t count, int64_t dim) {
-    const float* key[LANES];
-    for (int64_t i = 0; i < LANES; ++i) key[i] = keys + std::min(i, count - 1) * stride;
+// The products of a query with LANES keys.
+inline Floats scores_of(const float* query, const float* const* keys, int64_t dim) {
     Floats sums[LANES] = {};
     int64_t d = 0;
     for (; d + LANES <= dim; d += LANES) {
         const Floats part = load(query + d);
 #pragma GCC unroll 16
-        for (int i = 0; i < LANES; ++i) sums[i] += part * load(key[i] + d);
+        for (int i = 0; i < LANES; ++i) sums[i] += part * load(keys[i] + d);
     }
     for (int lane = 0; d < dim; ++d, ++lane)
-        for (int i = 0; i < LANES; ++i) sums[i][lane] += query[d] * key[i][d];
+        for (int i = 0; i < LANES; ++i) sums[i][lane] += query[d] * keys[i][d];
     return totals(sums);
 }
 
 // e^x for x ≤ 0, to the last bit or two: 2^n · e^r, with the integer n such that |r| ≤ ln 2 / 2, and e^r by Taylor.
 inline Floats exponential(Floats x) {
     x = x < -87.0f ? Floats{} - 87.0f : x;
-    const float rounding = 12582912.0f;  // 1.5 · 2^23: adding a number to it rounds away the fraction
-    const Floats n = (x * 1.44269504f + rounding) - rounding;
+    const Floats n = (x * 1.44269504f + ROUNDING) - ROUNDING;
     const Floats r = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts
     Floats sum = Floats{} + 1.0f / 5040;
     for (const float factor : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f}) sum = sum * r + factor;
@@ -87,7 +87,10 @@ struct Rows {
     int64_t head, token, dim;  // strides, in numbers, and the size of a head
 };
 
-// The inputs of attention, and its output: (T, heads, value_dim).
+// The inputs of attention, and its output: (T, heads, value_dim). The last T tokens are those of the slots.
+//
+// Of the tokens that a slot sees, each has the place that it would have if there were no others. So the sums of a slot
+// are made in the same order in every shape of pass, and have the same bits as in a pass of one slot.
 struct Attention {
     const float* queries;
     int64_t query_head, query_slot;  // strides
@@ -97,61 +100,110 @@ struct Attention {
     float* out;
     int64_t heads, key_value_heads, slots, tokens;
     float scale;
-
-    int64_t padded() const { return (tokens + LANES - 1) / LANES * LANES; }
-    void score(int64_t head, float* scores) const;
-    void add_up(int64_t head, const float* weights) const;
 };
 
-// (T, padded) scores of a head.
-inline void Attention::score(int64_t head, float* scores) const {
-    const float* heads_keys = keys.data + head * key_value_heads / heads * keys.head;
-    for (int64_t j = 0; j < tokens; j += LANES) {
-        const int64_t count = std::min<int64_t>(LANES, tokens - j);
-        for (int64_t slot = 0; slot < slots; ++slot) {
-            const float* query = queries + head * query_head + slot * query_slot;
-            const Floats some = scores_of(query, heads_keys + j * keys.token, keys.token, count, keys.dim);
-            const bool* visible = seen + slot * seen_slot + j;
-            float* to = scores + slot * padded() + j;
-            for (int64_t i = 0; i < LANES; ++i) to[i] = i < count && visible[i] ? some[i] * scale : NEVER;
+// A group of slots, and what each of them sees.
+class SlotGroup {
+   public:
+    SlotGroup(const Attention& attention, int64_t first, int64_t count)
+        : of_(attention), first_(first), count_(count), together_(attention.tokens), paths_(count) {
+        for (int64_t slot = 0; slot < count_; ++slot)
+            if (const void* unseen = std::memchr(sees(slot), false, together_))
+                together_ = static_cast<const bool*>(unseen) - sees(slot);
+        length_ = together_;
+        for (int64_t slot = 0; slot < count_; ++slot) {
+            for (int64_t token = together_; token < of_.tokens; ++token)
+                if (sees(slot)[token]) paths_[slot].push_back(token);
+            length_ = std::max<int64_t>(length_, together_ + paths_[slot].size());
         }
+        length_ = (length_ + LANES - 1) / LANES * LANES;
     }
-}
 
-// Values times their weights, some tokens at a time.
-inline void Attention::add_up(int64_t head, const float* weights) const {
-    static thread_local std::vector<float> sums, last;
-    const int64_t dim = values.dim, width = (dim + COLUMNS - 1) / COLUMNS * COLUMNS;
-    const float* heads_values = values.data + head * key_value_heads / heads * values.head;
-    sums.assign(slots * width, 0.0f);
-    for (int64_t j = 0; j < tokens; j += TOKENS) {
-        const int64_t count = std::min<int64_t>(TOKENS, tokens - j);
-        for (int64_t d = 0; d < dim; d += COLUMNS) {
-            const float* from = heads_values + j * values.token + d;
-            int64_t stride = values.token;
-            if (d + COLUMNS > dim) {  // a block would be read beyond its last value
-                last.assign(count * COLUMNS, 0.0f);
-                for (int64_t i = 0; i < count; ++i) std::copy_n(from + i * stride, dim - d, &last[i * COLUMNS]);
-                from = last.data();
-                stride = COLUMNS;
+    // The attention of a head, into `out`.
+    void attend(int64_t head) const {
+        static thread_local std::vector<float> weights;
+        weights.assign(count_ * length_, NEVER);
+        score(head, weights.data());
+        for (int64_t slot = 0; slot < count_; ++slot) softmax(&weights[slot * length_], length_);
+        add_up(head, weights.data());
+    }
+
+   private:
+    const bool* sees(int64_t slot) const { return of_.seen + (first_ + slot) * of_.seen_slot; }
+
+    const float* row(const Rows& rows, int64_t head, int64_t token) const {
+        return rows.data + head * of_.key_value_heads / of_.heads * rows.head + token * rows.token;
+    }
+
+    // Scores of a head, (count, length); after the last key of a few, that one is repeated.
+    void score(int64_t head, float* scores) const {
+        const float* keys[LANES];
+        const auto some = [&](int64_t slot, int64_t place, int64_t count) {
+            const float* query = of_.queries + head * of_.query_head + (first_ + slot) * of_.query_slot;
+            const Floats found = scores_of(query, keys, of_.keys.dim);
+            for (int64_t i = 0; i < count; ++i) scores[slot * length_ + place + i] = found[i] * of_.scale;
+        };
+        for (int64_t j = 0; j < together_; j += LANES) {
+            const int64_t count = std::min<int64_t>(LANES, together_ - j);
+            for (int64_t i = 0; i < LANES; ++i) keys[i] = row(of_.keys, head, j + std::min(i, count - 1));
+            for (int64_t slot = 0; slot < count_; ++slot) some(slot, j, count);
+        }
+        for (int64_t slot = 0; slot < count_; ++slot) {
+            const auto& path = paths_[slot];
+            for (size_t j = 0; j < path.size(); j += LANES) {
+                const int64_t count = std::min<int64_t>(LANES, path.size() - j);
+                for (int64_t i = 0; i < LANES; ++i) keys[i] = row(of_.keys, head, path[j + std::min(i, count - 1)]);
+                some(slot, together_ + j, count);
             }
-            any_rows(slots, weights + j, padded(), from, stride, &sums[d], width, count, true);
         }
     }
-    for (int64_t slot = 0; slot < slots; ++slot)
-        std::copy_n(&sums[slot * width], dim, out + (slot * heads + head) * dim);
-}
+
+    // Values times their weights, some tokens at a time.
+    void add_up(int64_t head, const float* weights) const {
+        static thread_local std::vector<float> sums, copies;
+        const int64_t dim = of_.values.dim, width = (dim + COLUMNS - 1) / COLUMNS * COLUMNS;
+        sums.assign(count_ * width, 0.0f);
+        copies.assign(TOKENS * width, 0.0f);
+        const auto add = [&](int64_t slot, int64_t slots, int64_t place, const float* from, int64_t stride, int64_t count) {
+            for (int64_t d = 0; d < width; d += COLUMNS)
+                any_rows(slots, weights + slot * length_ + place, length_, from + d, stride, &sums[slot * width + d],
+                         width, count, true);
+        };
+        for (int64_t j = 0; j < together_; j += TOKENS) {
+            const int64_t count = std::min<int64_t>(TOKENS, together_ - j);
+            if (width == dim) {
+                add(0, count_, j, row(of_.values, head, j), of_.values.token, count);
+                continue;
+            }
+            for (int64_t i = 0; i < count; ++i) std::copy_n(row(of_.values, head, j + i), dim, &copies[i * width]);
+            add(0, count_, j, copies.data(), width, count);  // a block would be read beyond its last value
+        }
+        for (int64_t slot = 0; slot < count_; ++slot) {
+            const auto& path = paths_[slot];
+            for (size_t j = 0; j < path.size(); j += TOKENS) {
+                const int64_t count = std::min<int64_t>(TOKENS, path.size() - j);
+                for (int64_t i = 0; i < count; ++i) std::copy_n(row(of_.values, head, path[j + i]), dim, &copies[i * width]);
+                add(slot, 1, together_ + j, copies.data(), width, count);
+            }
+        }
+        for (int64_t slot = 0; slot < count_; ++slot)
+            std::copy_n(&sums[slot * width], dim, of_.out + ((first_ + slot) * of_.heads + head) * dim);
+    }
+
+    const Attention& of_;
+    int64_t first_, count_;
+    int64_t together_;  // the first tokens, which all slots of the group see, and which are read for all at once
+    std::vector<std::vector<int64_t>> paths_;  // the further tokens that each slot sees
+    int64_t length_;
+};
 
 inline void attend(const Attention& attention, int threads) {
-    const int64_t length = attention.padded(), slots = attention.slots;
-    if (attention.heads * slots * length * attention.keys.dim < WORTH_SHARING) threads = 1;
-    pool().run(attention.heads, threads, [&](int64_t head) {
-        static thread_local std::vector<float> scores;
-        scores.resize(slots * length);
-        attention.score(head, scores.data());
-        for (int64_t slot = 0; slot < slots; ++slot) softmax(&scores[slot * length], length);
-        attention.add_up(head, scores.data());
-    });
+    const int64_t slots = attention.slots, heads = attention.heads;
+    if (heads * slots * attention.tokens * attention.keys.dim < WORTH_SHARING) threads = 1;
+    std::vector<SlotGroup> groups;
+    for (int64_t first = 0; first < slots; first += SLOTS)
+        groups.emplace_back(attention, first, std::min<int64_t>(SLOTS, slots - first));
+    pool().run(heads * groups.size(), threads, [&](int64_t chunk) { groups[chunk / heads].attend(chunk % heads); });
 }
 
 }  // namespace ladechat

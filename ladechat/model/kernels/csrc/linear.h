@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
+#include "integers.h"
 #include "pool.h"
 #include "registers.h"
 
@@ -12,6 +14,21 @@ namespace ladechat {
 constexpr int64_t AHEAD = 128;        // rows of weights to prefetch: more than processors do by themselves
 constexpr int64_t GROUP = 96;         // rows of x that stay in the second-level cache while all weights pass
 constexpr int64_t WORTH_SHARING = 1 << 18;  // multiplications from which on sharing among threads pays
+
+enum class Kind : int64_t { float32, bfloat16, float16, int8, int4 };
+
+// A linear layer: weights packed as (blocks, inner, COLUMNS), integers as (blocks, groups), see `Group`, both padded with
+// zeros; and a bias or none.
+struct Matrix {
+    Kind kind;
+    const void* packed;
+    const float* bias;
+    int64_t inner, columns;
+
+    bool is_rounded() const { return kind == Kind::int8 || kind == Kind::int4; }
+    int64_t blocks() const { return (columns + COLUMNS - 1) / COLUMNS; }
+    int64_t width(int64_t block) const { return std::min<int64_t>(COLUMNS, columns - block * COLUMNS); }
+};
 
 // Adds `rows` rows of x times parts · LANES columns of weights to rows of y, or writes them there.
 template <int rows, int parts, typename Weight>
@@ -58,21 +75,61 @@ void any_rows(int64_t rows, const float* x, int64_t x_stride, const Weight* weig
         if (rows) any_rows<Weight, most - 1>(rows, x, x_stride, weights, weights_stride, y, y_stride, inner, adding);
 }
 
-// (rows, inner) times packed (blocks, inner, COLUMNS): (rows, columns).
-template <typename Weight>
-void product(const float* x, const void* packed, float* y, int64_t rows, int64_t inner, int64_t columns, int threads) {
-    const Weight* weights = static_cast<const Weight*>(packed);
-    const int64_t across = (columns + COLUMNS - 1) / COLUMNS, groups = (rows + GROUP - 1) / GROUP;
-    if (rows * inner * columns < WORTH_SHARING) threads = 1;
-    pool().run(groups * across, threads, [=](int64_t chunk) {
-        const int64_t first = chunk / across * GROUP, column = chunk % across * COLUMNS;
-        const int64_t count = std::min(GROUP, rows - first), width = std::min<int64_t>(COLUMNS, columns - column);
-        const float* from = x + first * inner;
-        float* to = y + first * columns + column;
-        if (width == COLUMNS) return any_rows(count, from, inner, weights + column * inner, COLUMNS, to, columns, inner);
-        float last[GROUP * COLUMNS];  // the last block has more columns than the result
-        any_rows(count, from, inner, weights + column * inner, COLUMNS, last, COLUMNS, inner);
-        for (int64_t row = 0; row < count; ++row) std::copy_n(&last[row * COLUMNS], width, to + row * columns);
+// Rows x (rows, inner), and the same in 8 bits if they are multiplied with integers.
+struct Input {
+    const float* x;
+    int64_t rows, inner;
+    std::optional<Rounded> rounded;
+
+    Input(const float* x, int64_t rows, int64_t inner, bool with_integers) : x(x), rows(rows), inner(inner) {
+        if (with_integers) rounded.emplace(x, rows, inner);
+    }
+};
+
+// `count` rows from row `first` on times a block of a matrix, plus its bias, into y (count, COLUMNS).
+inline void multiply(const Input& input, int64_t first, int64_t count, const Matrix& matrix, int64_t block, float* y) {
+    const int64_t inner = matrix.inner, column = block * COLUMNS;
+    const auto by_floats = [&](const auto* weights) {
+        any_rows(count, input.x + first * inner, inner, weights + column * inner, COLUMNS, y, COLUMNS, inner);
+    };
+    const auto by_integers = [&](const auto* groups) {
+        integer_rows(count, *input.rounded, first, groups + block * input.rounded->groups, y);
+    };
+    switch (matrix.kind) {
+        case Kind::float32: by_floats(static_cast<const float*>(matrix.packed)); break;
+        case Kind::bfloat16: by_floats(static_cast<const BFloat*>(matrix.packed)); break;
+        case Kind::float16: by_floats(static_cast<const Half*>(matrix.packed)); break;
+        case Kind::int8: by_integers(static_cast<const Group<8>*>(matrix.packed)); break;
+        case Kind::int4: by_integers(static_cast<const Group<4>*>(matrix.packed)); break;
+    }
+    if (matrix.bias)
+        for (int64_t row = 0; row < count; ++row)
+            for (int64_t i = 0; i < matrix.width(block); ++i) y[row * COLUMNS + i] += matrix.bias[column + i];
+}
+
+// Calls task(first, count, block) for groups of rows and for blocks, on several threads where the work is worth it.
+template <typename Task>
+void share(int64_t rows, int64_t blocks, int64_t inner, int threads, const Task& task) {
+    if (rows * inner * blocks * COLUMNS < WORTH_SHARING) threads = 1;
+    const int64_t groups = (rows + GROUP - 1) / GROUP;
+    pool().run(groups * blocks, threads, [&](int64_t chunk) {
+        const int64_t first = chunk / blocks * GROUP;
+        task(first, std::min(GROUP, rows - first), chunk % blocks);
+    });
+}
+
+// x (rows, inner) times a matrix into y (rows, columns), or added to it.
+inline void product(const float* x, const Matrix& matrix, float* y, int64_t rows, int threads, bool adding = false) {
+    const Input input(x, rows, matrix.inner, matrix.is_rounded());
+    share(rows, matrix.blocks(), matrix.inner, threads, [&](int64_t first, int64_t count, int64_t block) {
+        float some[GROUP * COLUMNS];
+        multiply(input, first, count, matrix, block, some);
+        const int64_t width = matrix.width(block);
+        for (int64_t row = 0; row < count; ++row) {
+            float* to = y + (first + row) * matrix.columns + block * COLUMNS;
+            const float* from = some + row * COLUMNS;
+            for (int64_t column = 0; column < width; ++column) to[column] = (adding ? to[column] : 0) + from[column];
+        }
     });
 }
 

@@ -25,4 +25,9 @@ inline void rms_norm_row(const float* x, const float* weight, float* y, int64_t 
     for (i = 0; i < width; ++i) y[i] = weight[i] * (x[i] * factor);
 }
 
+// The same for rows (rows, width) in place of one; y may be x.
+inline void rms_norm(const float* x, const float* weight, float* y, int64_t rows, int64_t width, float epsilon) {
+    for (int64_t row = 0; row < rows; ++row) rms_norm_row(x + row * width, weight, y + row * width, width, epsilon);
+}
+
 }  // namespace ladechat

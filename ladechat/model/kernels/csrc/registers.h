@@ -22,14 +22,17 @@ constexpr int LANES = 8, ROWS = 6;
 #else
 constexpr int LANES = 4, ROWS = 6;
 #endif
+constexpr int INTEGER_ROWS = ROWS;
 constexpr int COLUMNS = 32;  // of a block of packed weights; `ladechat.model.kernels.library.COLUMNS`
 constexpr int LINE = 64;     // bytes of a cache line
 constexpr int TOKENS = 16;   // whose values stay in the cache while all heads and slots read them
+constexpr float ROUNDING = 12582912.0f;  // 1.5 · 2^23: adding a number to it rounds away the fraction
 constexpr float NEVER = -std::numeric_limits<float>::infinity();
 
 typedef float Floats __attribute__((vector_size(sizeof(float) * LANES)));
 typedef int32_t Ints __attribute__((vector_size(sizeof(int32_t) * LANES)));
 typedef uint16_t Shorts __attribute__((vector_size(sizeof(uint16_t) * LANES)));
+typedef uint8_t Bytes __attribute__((vector_size(4 * LANES)));  // four for each of LANES columns
 
 struct Half {
     uint16_t bits;
@@ -38,6 +41,20 @@ struct Half {
 struct BFloat {
     uint16_t bits;
 };
+
+// The nearest number of 16 bits; of two, the even one.
+inline BFloat as_bfloat(float number) {
+    uint32_t bits;
+    std::memcpy(&bits, &number, sizeof bits);
+    return {uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+
+inline float as_float(BFloat number) {
+    const uint32_t bits = uint32_t(number.bits) << 16;
+    float same;
+    std::memcpy(&same, &bits, sizeof same);
+    return same;
+}
 
 template <typename Vector>
 inline Vector load_as(const void* from) {

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from ladechat.model.kernels.build import Build, BuildError, compiler
-from ladechat.model.kernels.library import Library
 
 
 def script(path: Path, text: str) -> Path:
@@ -35,21 +34,3 @@ def compiled(factory: pytest.TempPathFactory, processor: str = "native") -> Buil
         build = Build(folder, processor)
         build.library()
     return build
-
-
-@pytest.fixture(scope="session")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """The build for this processor."""
-    return compiled(tmp_path_factory)
-
-
-@pytest.fixture(scope="session")
-def library(build: Build) -> Library:
-    """The kernels on two threads."""
-    return Library(build.library(), threads=2)
-
-
-@pytest.fixture(scope="session")
-def build_path(build: Build) -> Path:
-    """The library's file."""
-    return build.library()

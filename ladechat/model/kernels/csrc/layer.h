@@ -1,0 +1,139 @@
+// One decoder layer of a Llama-like model.
+
+#pragma once
+
+#include <vector>
+
+#include "attention.h"
+#include "linear.h"
+#include "norm.h"
+
+namespace ladechat {
+
+// The weights of a layer. Norms of queries and keys are null in models that have none.
+struct Layer {
+    Matrix query, key, value, output, gate, up, down;
+    const float *norm, *query_norm, *key_norm, *mlp_norm;
+    int64_t head_dim;
+    float epsilon, scale;
+
+    int64_t width() const { return query.inner; }
+    int64_t heads() const { return query.columns / head_dim; }
+    int64_t key_value_heads() const { return key.columns / head_dim; }
+};
+
+// The slots of a pass: their rotary angles (slots, head_dim), the layer's keys and values in the cache with their
+// strides, and what each slot sees.
+struct LayerPass {
+    int64_t slots, cached;
+    const float *cosines, *sines;
+    float *keys, *values;
+    int64_t key_head, key_token, value_head, value_token;
+    const bool* seen;
+    int64_t seen_slot;  // stride
+};
+
+// x · sigmoid(x), for LANES numbers.
+inline Floats silu(const Floats& x) {
+    const Floats e = exponential(x < 0.0f ? x : -x);
+    return x * (x < 0.0f ? e : Floats{} + 1.0f) / (1.0f + e);
+}
+
+// A head's vector, rotated: each number of its first half together with one of the second.
+inline void rotate(const float* x, const float* cosines, const float* sines, float* y, int64_t dim) {
+    const int64_t half = dim / 2;
+    for (int64_t i = 0; i < half; ++i) {
+        const float one = x[i], other = x[i + half];
+        y[i] = one * cosines[i] - other * sines[i];
+        y[i + half] = other * cosines[i + half] + one * sines[i + half];
+    }
+}
+
+// Norms and rotates the heads (heads, head_dim) of a slot; `stride` is that of the result.
+inline void place_heads(float* x, const float* norm, int64_t heads, const Layer& layer, const float* cosines,
+                        const float* sines, float* to, int64_t stride) {
+    if (norm) rms_norm(x, norm, x, heads, layer.head_dim, layer.epsilon);
+    for (int64_t head = 0; head < heads; ++head)
+        rotate(x + head * layer.head_dim, cosines, sines, to + head * stride, layer.head_dim);
+}
+
+// Queries into `queries`, keys and values into the cache, from the normed states (slots, width).
+inline void project(const Layer& layer, const LayerPass& pass, const float* normed, float* queries, int threads) {
+    static thread_local std::vector<float> projected;
+    const Matrix* const parts[] = {&layer.query, &layer.key, &layer.value};
+    const int64_t dim = layer.head_dim, key_columns = layer.key.columns;
+    const int64_t starts[] = {0, layer.query.columns, layer.query.columns + key_columns};
+    const int64_t total = starts[2] + layer.value.columns;
+    projected.resize(pass.slots * total);
+    float* const all = projected.data();
+    const int64_t query_blocks = layer.query.blocks(), key_blocks = layer.key.blocks();
+    const int64_t blocks = query_blocks + key_blocks + layer.value.blocks();
+    const bool with_integers = layer.query.is_rounded() || layer.key.is_rounded() || layer.value.is_rounded();
+    const Input input(normed, pass.slots, layer.width(), with_integers);
+    share(pass.slots, blocks, layer.width(), threads, [&](int64_t first, int64_t count, int64_t block) {
+        const int part = block < query_blocks ? 0 : block < query_blocks + key_blocks ? 1 : 2;
+        const int64_t own = block - (part > 0 ? query_blocks : 0) - (part > 1 ? key_blocks : 0);
+        float some[GROUP * COLUMNS];
+        multiply(input, first, count, *parts[part], own, some);
+        for (int64_t row = 0; row < count; ++row)
+            std::copy_n(some + row * COLUMNS, parts[part]->width(own),
+                        all + (first + row) * total + starts[part] + own * COLUMNS);
+    });
+    for (int64_t slot = 0; slot < pass.slots; ++slot) {
+        float* const of = all + slot * total;
+        const float *cosines = pass.cosines + slot * dim, *sines = pass.sines + slot * dim;
+        const int64_t place = pass.cached + slot;
+        place_heads(of, layer.query_norm, layer.heads(), layer, cosines, sines,
+                    queries + slot * layer.query.columns, dim);
+        place_heads(of + starts[1], layer.key_norm, layer.key_value_heads(), layer, cosines, sines,
+                    pass.keys + place * pass.key_token, pass.key_head);
+        for (int64_t head = 0; head < layer.key_value_heads(); ++head)
+            std::copy_n(of + starts[2] + head * dim, dim, pass.values + place * pass.value_token + head * pass.value_head);
+    }
+}
+
+// silu(gate) · up of the normed states (slots, width), into inner (slots, columns).
+inline void gate_up(const Layer& layer, int64_t slots, const float* normed, float* inner, int threads) {
+    const int64_t columns = layer.gate.columns;
+    const Input input(normed, slots, layer.width(), layer.gate.is_rounded() || layer.up.is_rounded());
+    share(slots, layer.gate.blocks(), 2 * layer.width(), threads, [&](int64_t first, int64_t count, int64_t block) {
+        float gates[GROUP * COLUMNS], ups[GROUP * COLUMNS];
+        multiply(input, first, count, layer.gate, block, gates);
+        multiply(input, first, count, layer.up, block, ups);
+        for (int64_t i = 0; i < count * COLUMNS; i += LANES) store(gates + i, silu(load(gates + i)) * load(ups + i));
+        for (int64_t row = 0; row < count; ++row)
+            std::copy_n(gates + row * COLUMNS, layer.gate.width(block), inner + (first + row) * columns + block * COLUMNS);
+    });
+}
+
+// States (slots, width) after the layer, in place.
+inline void run_layer(const Layer& layer, const LayerPass& pass, float* states, int threads) {
+    static thread_local std::vector<float> normed, queries, attended, inner;
+    const int64_t slots = pass.slots, width = layer.width(), dim = layer.head_dim;
+    normed.resize(slots * width);
+    queries.resize(slots * layer.query.columns);
+    attended.resize(slots * layer.query.columns);
+    inner.resize(slots * layer.gate.columns);
+    rms_norm(states, layer.norm, normed.data(), slots, width, layer.epsilon);
+    project(layer, pass, normed.data(), queries.data(), threads);
+    attend({.queries = queries.data(),
+            .query_head = dim,
+            .query_slot = layer.query.columns,
+            .keys = {pass.keys, pass.key_head, pass.key_token, dim},
+            .values = {pass.values, pass.value_head, pass.value_token, dim},
+            .seen = pass.seen,
+            .seen_slot = pass.seen_slot,
+            .out = attended.data(),
+            .heads = layer.heads(),
+            .key_value_heads = layer.key_value_heads(),
+            .slots = slots,
+            .tokens = pass.cached + slots,
+            .scale = layer.scale},
+           threads);
+    product(attended.data(), layer.output, states, slots, threads, true);
+    rms_norm(states, layer.mlp_norm, normed.data(), slots, width, layer.epsilon);
+    gate_up(layer, slots, normed.data(), inner.data(), threads);
+    product(inner.data(), layer.down, states, slots, threads, true);
+}
+
+}  // namespace ladechat

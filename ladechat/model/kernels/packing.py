@@ -1,0 +1,98 @@
+"""The weights of linear layers in the order in which the kernels read them, as exact numbers or as integers.
+
+As integers they lie in groups of `GROUPED` inputs. The weights of a column in a group share a scale: weight = scale ·
+integer. See `csrc/integers.h`.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+COLUMNS = 32
+"""The columns in a block of packed weights, as in `csrc/registers.h`."""
+
+GROUPED = 32
+"""The inputs in a group of integers, as in `csrc/integers.h`."""
+
+FLOATS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+INTEGERS = {"int8": 8, "int4": 4}
+"""The bits of an integer."""
+
+KINDS = (*FLOATS, *INTEGERS)
+"""What weights are packed as, numbered as in `csrc/linear.h`."""
+
+HELD_AT_ONCE = 1 << 16
+"""The weights compared with their 16-bit copies at a time."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The packed weights of a linear layer.
+
+    Attributes:
+        data: (blocks, inner, COLUMNS) numbers, or (blocks, groups, bytes of a group) uint8; the last block and the last
+            group are padded with zeros.
+        kind: one of `KINDS`.
+        columns: the size of the layer's output.
+        inner: the size of its input.
+    """
+
+    data: Tensor
+    kind: str
+    columns: int
+    inner: int
+
+    def weight(self) -> Tensor:
+        """Return the (columns, inner) float32 weights, which integers stand for only roughly."""
+        return self.rows(torch.arange(self.columns))
+
+    def rows(self, of: Tensor) -> Tensor:
+        """Return the rows (…, inner) float32 of the weights for columns (…) int64, as an embedding does."""
+        block, column = of // COLUMNS, of % COLUMNS
+        if self.kind in FLOATS:
+            return self.data[block, :, column].float()
+        numbers, scales = _unpacked(self.data[block], INTEGERS[self.kind])
+        own = torch.take_along_dim(numbers, column[..., None, None, None], -1)[..., 0]
+        own *= torch.take_along_dim(scales, column[..., None, None], -1)
+        return own.flatten(-2)[..., : self.inner]
+
+
+def pack(weight: Tensor) -> Packed:
+    """Return (columns, inner) float32 weights packed as numbers.
+
+    They are in 16 bits where these hold every number exactly, as for a checkpoint saved in 16 bits: half the memory to
+    read, and the same sums.
+    """
+    columns, inner = weight.shape
+    kind = next((kind for kind in ("bfloat16", "float16") if _holds(FLOATS[kind], weight)), "float32")
+    packed = weight.new_empty(-(-columns // COLUMNS), inner, COLUMNS, dtype=FLOATS[kind])
+    whole = columns // COLUMNS
+    packed[:whole] = weight[: whole * COLUMNS].reshape(whole, COLUMNS, inner).transpose(1, 2)
+    if columns % COLUMNS:
+        packed[whole].zero_()[:, : columns % COLUMNS] = weight[whole * COLUMNS :].t()
+    return Packed(packed, kind, columns, inner)
+
+
+def room_for_integers(columns: int, inner: int, kind: str) -> Packed:
+    """Return the room for weights packed as integers, which the kernels' library fills."""
+    bytes_of_group = COLUMNS * (torch.bfloat16.itemsize + GROUPED * INTEGERS[kind] // 8)
+    data = torch.empty(-(-columns // COLUMNS), -(-inner // GROUPED), bytes_of_group, dtype=torch.uint8)
+    return Packed(data, kind, columns, inner)
+
+
+def _holds(short: torch.dtype, weight: Tensor) -> bool:
+    """Return whether a type holds all weights exactly. Compares some rows at a time, to stay in the CPU's cache."""
+    parts = torch.split(weight, max(1, HELD_AT_ONCE // weight.shape[1]))
+    return all(torch.equal(rows.to(short).to(rows.dtype), rows) for rows in parts)
+
+
+def _unpacked(groups: Tensor, bits: int) -> tuple[Tensor, Tensor]:
+    """Return the integers (…, groups, GROUPED, COLUMNS) float32 and scales (…, groups, COLUMNS) float32 of groups."""
+    scales = groups[..., : 2 * COLUMNS].contiguous().view(torch.bfloat16).float()
+    steps = groups[..., 2 * COLUMNS :]
+    if bits == 4:
+        steps = torch.cat([steps & 15, steps >> 4], dim=-1)
+    fours = steps.reshape(*steps.shape[:-1], GROUPED // 4, COLUMNS, 4)
+    numbers = fours.transpose(-1, -2).flatten(-3, -2)
+    return numbers.float() - 2 ** (bits - 1), scales

@@ -1,0 +1,140 @@
+"""Decoder layers of Llama-like models on a CPU: each is one call of our kernels, which computes all of it.
+
+The model stays transformers' own. A layer whose keys and values do not go into our KV cache, or that gets another mask
+than trees have, computes as before, with its parts (see `ladechat.model.kernels.swap`).
+"""
+
+import functools
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from ladechat.model.kernels.library import Layer, LayerPass, Library
+from ladechat.model.kernels.swap import PackedLinear, computes_in_integers
+from ladechat.model.runners.kv_cache import SlabCache, cache_argument
+from ladechat.model.runners.llama_form import OtherForm, llama_layer, part
+
+logger = logging.getLogger(__name__)
+
+FAULTS = (OtherForm, RuntimeError, TypeError, ValueError, AttributeError, LookupError)
+"""The exceptions of layers that are built or called in another way."""
+
+ALIKE, ALIKE_IN_INTEGERS = 1e-3, 0.1
+"""How far a layer of the kernels may be from the model's own, relative to what the layer adds to the states. Where
+states are rounded to 8 bits, a difference in the last bit may be rounded up."""
+
+
+def fuse_layers(model: PreTrainedModel, library: Library) -> bool:
+    """Make each decoder layer one call of the kernels, in place; leave a model of another form unchanged.
+
+    Args:
+        model: in float32 on a CPU, with packed linear layers.
+        library: the kernels.
+
+    Returns:
+        Whether its layers are fused.
+    """
+    layers: list[Any] = list(getattr(model.get_decoder(), "layers", ()))
+    try:
+        fused = [FusedLayer(layer, library) for layer in layers]
+        _compare(model, fused)
+    except FAULTS as error:
+        logger.info("The layers of %s are computed part by part: %s.", type(model).__name__, error)
+        return False
+    for layer, one in zip(layers, fused, strict=True):
+        layer.forward = functools.wraps(layer.forward)(one)
+    return bool(layers)
+
+
+class FusedLayer:
+    """The `forward` of a decoder layer, in one call of the kernels.
+
+    Args:
+        layer: a module of a transformers model, with packed linear layers.
+        library: the kernels.
+
+    Raises:
+        OtherForm: the layer is not that of a Llama.
+    """
+
+    def __init__(self, layer: Any, library: Library) -> None:
+        parts = llama_layer(layer, lambda module: type(module) is PackedLinear)
+        self._library, self._usual = library, layer.forward
+        self._index: int = layer.self_attn.layer_idx
+        self.cache_argument = cache_argument(layer.forward)
+        self._parts = parts  # keeps the tensors in memory
+        matrices = [getattr(parts, name).matrix for name in Layer.MATRICES]
+        norms = [parts.norm, *(parts.head_norms or (None, None)), parts.mlp_norm]
+        at = [None if weight is None else weight.data_ptr() for weight in norms]
+        self._layer = Layer(*matrices, *at, parts.head_dim, parts.epsilon, parts.scale)
+        self.shape = parts.key.out_features // parts.head_dim, parts.head_dim
+
+    def __call__(self, hidden_states: Tensor, *others: Any, **options: Any) -> Any:
+        """Return the states (1, T, d) float32 after the layer; keys and values of the slots go into the cache."""
+        mask: Any = options.get("attention_mask")
+        cache: Any = options.get(self.cache_argument)
+        angles: Any = options.get("position_embeddings")
+        if others or not self._takes(hidden_states, mask, cache, angles):
+            return self._usual(hidden_states, *others, **options)
+        keys, values = cache.heads_first(self._index)
+        cosines, sines = angles
+        slots = hidden_states.shape[1]
+        states = hidden_states.clone(memory_format=torch.contiguous_format)
+        own = LayerPass(
+            slots, cache.length, cosines.data_ptr(), sines.data_ptr(), keys.data_ptr(), values.data_ptr(),
+            *keys.stride()[1:3], *values.stride()[1:3], mask.data_ptr(), mask.stride(2),
+        )  # fmt: skip
+        self._library.layer(self._layer, own, states)
+        return states
+
+    def _takes(self, states: Tensor, mask: Any, cache: Any, angles: Any) -> bool:
+        return (
+            isinstance(cache, SlabCache)
+            and isinstance(mask, Tensor)
+            and mask.dtype is torch.bool
+            and mask.shape == (1, 1, states.shape[1], cache.length + states.shape[1])
+            and mask.stride(3) == 1
+            and states.dtype is torch.float32
+            and len(states) == 1
+            and isinstance(angles, tuple)
+            and all(one.shape == (1, states.shape[1], self.shape[1]) and one.is_contiguous() for one in angles)
+        )
+
+
+@torch.inference_mode()
+def _compare(model: PreTrainedModel, fused: Sequence[FusedLayer]) -> None:
+    """Compare layers with the model's own, over two tokens and then two leaves that do not see each other.
+
+    Raises:
+        OtherForm: they compute something else.
+    """
+    decoder: Any = model.get_decoder()
+    rotary = part(decoder, "rotary_emb")
+    dice = torch.Generator().manual_seed(0)
+    states = torch.randn(1, 2, model.config.get_text_config(decoder=True).hidden_size, generator=dice)
+    passes = [([0, 1], [[1, 0], [1, 1]]), ([2, 2], [[1, 1, 1, 0], [1, 1, 0, 1]])]
+    caches = [SlabCache([(one.shape, one.shape) for one in fused], torch.float32, states.device, 8) for _ in range(2)]
+    allowed = ALIKE_IN_INTEGERS if computes_in_integers(model) else ALIKE
+    for own_positions, seen in passes:
+        positions, mask = torch.tensor([own_positions]), torch.tensor(seen, dtype=torch.bool)[None, None]
+        angles = rotary(states, positions)
+        for layer, one in zip(decoder.layers, fused, strict=True):
+            kinds = {
+                "attention_mask": mask,
+                "position_ids": positions,
+                "position_embeddings": angles,
+                "use_cache": True,
+            }
+            usual, ours = (
+                run(states, **kinds, **{one.cache_argument: cache})
+                for run, cache in zip((layer.forward, one), caches, strict=True)
+            )
+            usual = usual[0] if isinstance(usual, tuple) else usual
+            if not (ours - usual).norm() <= allowed * (usual - states).norm():  # true for NaN
+                raise OtherForm("they compute something else than their parts")
+        for cache in caches:
+            cache.commit([0, 1])
