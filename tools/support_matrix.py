@@ -27,6 +27,7 @@ from ladechat.model.kernels.library import Library
 from ladechat.model.kernels.swap import swap
 from ladechat.model.loading.self_check import choose_runner, uses_alibi
 from ladechat.model.runners.cache_probe import UnsupportedModel
+from ladechat.model.runners.cpu_layers import fuse_layers
 from ladechat.registry import lookahead
 from tools.tiny_models import VOCABULARY, WINDOW, tiny_config, tiny_model
 
@@ -123,7 +124,9 @@ def examine(model_type: str) -> Finding:
 def _use_kernels(model: PreTrainedModel) -> bool:
     """Swap the kernels into a model, where a C++ compiler can build them."""
     try:
-        swap(model, Library(Build().library(), threads=1))
+        library = Library(Build().library(), threads=1)
+        swap(model, library)
+        fuse_layers(model, library)
     except BuildError:
         return False
     return True

@@ -17,6 +17,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from ladechat.model.checkpoint.faults import faults_said
 from ladechat.model.checkpoint.files import LoadError, check_files, is_gguf, tokenizer_fingerprint
 from ladechat.model.kernels.build import Build, BuildError
+from ladechat.model.kernels.library import Library, load_library
 from ladechat.model.kernels.swap import made_for_kernels, use_kernels
 from ladechat.model.loading.config import MOST, read_config, unusable_size, what_is_wrong
 from ladechat.model.loading.device import (
@@ -25,6 +26,7 @@ from ladechat.model.loading.device import (
     choose_dtype,
     device_name,
     kernel_threads,
+    own_type,
     slower_on_cpu,
 )
 from ladechat.model.loading.generation_config import GenerationDefaults, GenerationFile, read_generation_config
@@ -110,14 +112,21 @@ class _Plan:
 
     Attributes:
         devices: that of each process; one where the model is not shared.
+        dtype: the type in which it computes.
+        own_dtype: the type in which its weights can be read, if they are packed at once.
+        cache_bytes: the memory for a useful cache.
         method: the method by which its weights are quantised already; None if they are not.
+        unpacked: the number of its weights, if they are unpacked while they are read.
     """
 
     config: Any
     devices: list[torch.device]
     dtype: torch.dtype
+    own_dtype: torch.dtype
     context_length: int
+    cache_bytes: int
     method: str | None
+    unpacked: int | None
 
 
 def load(
@@ -158,18 +167,24 @@ def load(
         text, place = plan.config.get_text_config(), plan.devices[0]  # of a multimodal model, the language model
         if workers or not made_for_kernels(place, plan.dtype):
             kernels = None
-        if kernels is not None:
-            kernels.start()
         slower = slower_on_cpu(place, dtype)
         on_cpu = place.type == "cpu"  # where weights are quantised when they are packed, elsewhere while they are read
+        library, missing = _kernels(kernels, quantize if on_cpu else None)
+        read_as = plan.own_dtype if library is not None else plan.dtype
+        if workers is None:
+            rounded = weight_only_bytes(plan.config, plan.dtype, quantize) if quantize and not on_cpu else None
+            check_memory(folder, name, place, read_as, plan.cache_bytes, plan.unpacked, rounded)
         report(WEIGHTS_STAGE if slower is None else f"{WEIGHTS_STAGE}: {slower}")
         tokenizer = checkpoint_tokenizer(folder, name) if gguf is None else gguf_tokenizer(gguf)
         generation = read_generation_config(folder) if gguf is None else GenerationFile(None)
         with freed_at_once():
-            model = _build(folder, name, plan, progress, workers, None if on_cpu else quantize)
+            model = _build(folder, name, plan, read_as, progress, workers, None if on_cpu else quantize)
             packed = plan.method or quantize  # packed weights hide their number
             parameters = described_parameters(plan.config) if packed else model.num_parameters()
-            threads, missing = _speed_up(model, kernels, quantize if on_cpu else None)
+            if library is not None:
+                use_kernels(model, library, quantize)
+                fuse_layers(model, library)
+            threads = Threads(torch.get_num_threads(), library.threads if library else 0)
         report(CHECK_STAGE)
         runner = _check(model, plan.context_length, workers)
         vocabulary = int(text.vocab_size)
@@ -226,7 +241,7 @@ def _read(
     quantize: str | None,
     workers: Workers | None,
 ) -> _Plan:
-    """Read the facts about a model; refuse one that this machine cannot compute with, or that does not fit it."""
+    """Read the facts about a model; refuse one that this machine cannot compute with."""
     config = _config(folder, name, gguf)
     text = config.get_text_config()
     devices = devices_for(workers.processes, device) if workers else [choose_device(device)]
@@ -239,25 +254,28 @@ def _read(
     if not 2 <= context_length <= MOST:
         raise _unsupported(f"The config.json of {name} says that it has {context_length} positions (rope_parameters).")
     cache_bytes = useful_cache_bytes(text, context_length, number_type)
-    plan = _Plan(config, devices, number_type, context_length, method)
+    unpacked = gguf.parameters if gguf else None
     if workers:
         check_shards(folder, name, config, devices, number_type, cache_bytes)
-        return plan
-    unpacked = check_quantization(name, config, place)
-    if gguf is None and method is None:
-        check_described(folder, name, config)
-    quantised_bytes = None
-    if quantize is not None:
-        check_weight_only(quantize, name, method, place, number_type)
-        if place.type != "cpu":  # there they are packed once they are read
-            quantised_bytes = weight_only_bytes(config, number_type, quantize)
-    plain_parameters = gguf.parameters if gguf else described_parameters(config) if unpacked else None
-    check_memory(folder, name, place, number_type, cache_bytes, plain_parameters, quantised_bytes)
-    return plan
+    else:
+        if check_quantization(name, config, place) and gguf is None:
+            unpacked = described_parameters(config)
+        if gguf is None and method is None:
+            check_described(folder, name, config)
+        if quantize is not None:
+            check_weight_only(quantize, name, method, place, number_type)
+    own = own_type(config) if gguf is None and method is None else None
+    return _Plan(config, devices, number_type, own or number_type, context_length, cache_bytes, method, unpacked)
 
 
 def _build(
-    folder: Path, name: str, plan: _Plan, progress: FractionProgress, workers: Workers | None, quantize: str | None
+    folder: Path,
+    name: str,
+    plan: _Plan,
+    read_as: torch.dtype,
+    progress: FractionProgress,
+    workers: Workers | None,
+    quantize: str | None,
 ) -> PreTrainedModel:
     """Return the model with its weights; of a shared one, the shard of this process, after starting the others."""
     mesh = None
@@ -265,30 +283,28 @@ def _build(
         first, *others = shards_of(folder, name, plan.devices, plan.dtype, plan.context_length)
         workers.start(others)
         mesh = join_group(first)
-    return load_weights(folder, name, plan.devices[0], plan.dtype, plan.method is not None, progress, mesh, quantize)
+    return load_weights(folder, name, plan.devices[0], read_as, plan.method is not None, progress, mesh, quantize)
 
 
-def _speed_up(model: PreTrainedModel, kernels: Build | None, quantize: str | None) -> tuple[Threads, str | None]:
-    """Make a model compute with the kernels. Return its threads, and a notice for the user where the kernels fail.
+def _kernels(build: Build | None, quantize: str | None) -> tuple[Library | None, str | None]:
+    """Return the kernels, if a model is to have them and they can be built, and a notice for the user if they cannot.
 
     Raises:
         LoadError: its weights cannot be quantised without the kernels.
     """
-    library, missing = None, None
-    if quantize is not None and kernels is None:
-        message = f"--quantize {quantize} needs ladechat's kernels for the CPU."
-        raise LoadError("load_failed", message, "Leave --quantize away.")
-    try:
-        library = use_kernels(model, kernels, kernel_threads(), quantize) if kernels is not None else None
-    except BuildError as error:
-        if quantize is not None:
-            message = f"--quantize {quantize} needs ladechat's kernels for the CPU. {error}"
-            raise LoadError("load_failed", message, "Or leave --quantize away.") from error
-        missing = f"Answers are slower than they could be, without ladechat's kernels for the CPU. {error}"
-        logger.warning(missing)
-    if library is not None:
-        fuse_layers(model, library)
-    return Threads(torch.get_num_threads(), kernel_threads() if library else 0), missing
+    needed, said = f"--quantize {quantize} needs ladechat's kernels for the CPU.", ""
+    if build is not None:
+        try:
+            return load_library(build, kernel_threads()), None
+        except BuildError as error:
+            said = str(error)
+    if quantize is not None:
+        raise LoadError("load_failed", f"{needed} {said}".strip(), "Leave --quantize away.")
+    if not said:
+        return None, None
+    missing = f"Answers are slower than they could be, without ladechat's kernels for the CPU. {said}"
+    logger.warning(missing)
+    return None, missing
 
 
 def _check(model: PreTrainedModel, context_length: int, workers: Workers | None) -> ModelRunner:

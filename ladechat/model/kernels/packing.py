@@ -59,7 +59,7 @@ class Packed:
 
 
 def pack(weight: Tensor) -> Packed:
-    """Return (columns, inner) float32 weights packed as numbers.
+    """Return (columns, inner) weights packed as numbers.
 
     They are in 16 bits where these hold every number exactly, as for a checkpoint saved in 16 bits: half the memory to
     read, and the same sums.

@@ -12,9 +12,8 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 from transformers.pytorch_utils import Conv1D
 
-from ladechat.model.kernels.build import Build
-from ladechat.model.kernels.library import Library, Matrix, load_library
-from ladechat.model.kernels.packing import INTEGERS, Packed, pack
+from ladechat.model.kernels.library import Library, Matrix
+from ladechat.model.kernels.packing import FLOATS, INTEGERS, Packed, pack
 
 ATTENTION = "ladechat"
 """The name of our attention in transformers' registry."""
@@ -35,6 +34,8 @@ class PackedLinear(nn.Module):
         self.in_features, self.out_features = packed.inner, packed.columns
         self.rounds = packed.kind in INTEGERS
         bias: Any = linear.bias
+        if bias is not None:
+            bias.data = bias.data.float()
         self.matrix = Matrix.of(packed, bias)
         self._product = library.product(self.matrix)
 
@@ -102,25 +103,21 @@ def made_for_kernels(device: torch.device, dtype: torch.dtype) -> bool:
     return device.type == "cpu" and dtype == torch.float32
 
 
-def use_kernels(model: PreTrainedModel, build: Build, threads: int, quantize: str | None = None) -> Library | None:
-    """Make a model in float32 on a CPU compute with the kernels, in place; leave others unchanged.
+def use_kernels(model: PreTrainedModel, library: Library, quantize: str | None = None) -> None:
+    """Make a model on a CPU compute with the kernels, in float32, in place.
 
     Where the kernels multiply with more than half of the weights, torch gets one thread, in the whole process. Further
     ones would busy-wait for its next operation on the cores that the kernels need: with two on two cores, a pass took 7
     to 20 % longer, and a prompt 30 to 60 % (SmolLM2-135M, 50 to 1,000 tokens).
 
-    Waits for the build. Returns the kernels; None where the model does not use them.
-
-    Raises:
-        BuildError: there are no kernels; the message says why.
+    Args:
+        model: in float32, or in the 16 bits of its checkpoint, which is half of the memory until it is packed.
+        library: the kernels.
+        quantize: "int8" or "int4" to round its weights to integers.
     """
-    if not made_for_kernels(model.device, model.dtype):
-        return None
-    library = load_library(build, threads)
     swap(model, library, quantize)
     if _packed_share(model) > 1 / 2:
         torch.set_num_threads(1)
-    return library
 
 
 def _packed_share(model: PreTrainedModel) -> float:
@@ -150,13 +147,14 @@ def swap(model: PreTrainedModel, library: Library, quantize: str | None = None) 
         linear: Any = model.get_submodule(names[0])
         how = quantize and ("int8" if weight == output else quantize)
         own = linear.weight.t() if isinstance(linear, Conv1D) else linear.weight
-        packed = library.rounded(own, how) if how else pack(own)
+        packed = library.rounded(own.float(), how) if how else pack(own)
         for name in names:
             _replace(model, name, PackedLinear(packed, model.get_submodule(name), library))
         tied = embeddings.get(weight)
         if tied is not None:
             _replace(model, tied, PackedEmbedding(packed, model.get_submodule(tied)))  # type: ignore[arg-type]
         del linear
+    _compute_in_float32(model)
     for name, module in list(model.named_modules()):
         if _is_usual_norm(module, library):
             _replace(model, name, RMSNorm(module, library))
@@ -164,6 +162,13 @@ def swap(model: PreTrainedModel, library: Library, quantize: str | None = None) 
         AttentionInterface.register(ATTENTION, attention_by(library))
         AttentionMaskInterface.register(ATTENTION, sdpa_mask)
         model.config._attn_implementation = ATTENTION
+
+
+def _compute_in_float32(model: PreTrainedModel) -> None:
+    """Convert what is not packed."""
+    for parameter in model.parameters():
+        parameter.data = parameter.data.float()
+    model.config.get_text_config(decoder=True).dtype = model.config.dtype = torch.float32
 
 
 def attention_by(library: Library) -> Callable[..., tuple[Tensor, None]]:
@@ -183,11 +188,11 @@ def attention_by(library: Library) -> Callable[..., tuple[Tensor, None]]:
 
 
 def _can_be_packed(module: nn.Module) -> bool:
-    """Return whether a module is a linear layer with plain float32 weights and without hooks."""
+    """Return whether a module is a linear layer with plain weights and without hooks."""
     if type(module) not in (nn.Linear, Conv1D) or hasattr(module, "_hf_hook") or module._forward_hooks:
         return False
     weight: Any = module.weight
-    return type(weight.data) is Tensor and weight.dtype == torch.float32 and weight.numel() > 0
+    return type(weight.data) is Tensor and weight.dtype in FLOATS.values() and weight.numel() > 0
 
 
 def _asks_for_attention_by_name(model: PreTrainedModel) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ladechat.model.checkpoint.files import LoadError
+from ladechat.model.runners.llama_form import LLAMAS
 
 MOST_KERNEL_THREADS = 8
 """Small products do not gain from more threads, and the others are bound by memory."""
@@ -106,6 +107,16 @@ def choose_dtype(wanted: str, device: torch.device, config: Any) -> torch.dtype:
     if own == torch.bfloat16 and device.type == "cuda" and not torch.cuda.is_bf16_supported():
         return torch.float16
     return torch.float16 if own == torch.float32 or device.type == "mps" else own
+
+
+def own_type(config: Any) -> torch.dtype | None:
+    """Return the 16-bit type in which a checkpoint's weights can be read, to be packed and computed with in float32.
+
+    None for checkpoints in other types, and for models that may compute more than their weights in the type in which
+    they are read, such as tables of sines.
+    """
+    own = getattr(config, "dtype", None)
+    return own if own in (torch.bfloat16, torch.float16) and config.model_type in LLAMAS else None
 
 
 def slower_on_cpu(device: torch.device, dtype: str) -> str | None:

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
+LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
+"""The model types that have this form."""
+
 
 class OtherForm(ValueError):
     """A model whose layers are not those of a Llama; the message names the difference."""

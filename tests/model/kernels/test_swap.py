@@ -16,6 +16,7 @@ from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.kernels.library import Library
 from ladechat.model.kernels.packing import pack
 from ladechat.model.kernels.swap import ATTENTION, PackedEmbedding, PackedLinear, swap, use_kernels
+from ladechat.model.runners.llama_form import LLAMAS
 from ladechat.registry import lookahead
 from tests.checkpoints import load_on_cpu
 from tests.llama2 import save_checkpoint
@@ -108,30 +109,24 @@ def test_attention_is_only_swapped_where_the_model_asks_for_it_by_name(library: 
 
 
 @pytest.mark.parametrize(
-    ("make", "used", "threads"),
+    ("make", "threads"),
     [
-        (lambda: copy.deepcopy(random_model(3)).bfloat16(), False, 3),
-        (lambda: copy.deepcopy(random_model(3)).float(), True, 1),
-        (lambda: tiny_model("mixtral", intermediate_size=400).float(), True, 3),
+        (lambda: copy.deepcopy(random_model(3)).float(), 1),
+        (lambda: tiny_model("mixtral", intermediate_size=400).float(), 3),
     ],
-    ids=["another type", "one that the kernels compute", "a mixture"],
+    ids=["one that the kernels compute", "a mixture"],
 )
 def test_torch_has_one_thread_beside_the_kernels_unless_it_computes_most_of_the_model(
-    make: Callable[[], PreTrainedModel], used: bool, threads: int, build: Build
+    make: Callable[[], PreTrainedModel], threads: int, library: Library
 ) -> None:
     """The experts of a mixture lie in one tensor each, no linear layers; quantised layers are left to torch as well."""
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(3)
-        assert (use_kernels(make(), build, 1) is not None) == used
+        use_kernels(make(), library)
         assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
-
-
-def test_a_model_in_another_type_is_left_alone(build: Build) -> None:
-    model = copy.deepcopy(random_model(1)).double()
-    assert not use_kernels(model, build, threads=1) and not is_packed(model)
 
 
 class NoBuild(Build):
@@ -145,6 +140,42 @@ class NoBuild(Build):
 
     def library(self) -> Any:
         raise BuildError("There is no C++ compiler.")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
+def test_a_model_in_another_type_is_left_alone(dtype: str, build: Build, tmp_path: Path) -> None:
+    loaded = load_on_cpu(save_checkpoint(tmp_path), dtype, kernels=build)
+    assert not is_packed(loaded.model) and loaded.threads.kernels == 0
+
+
+@pytest.mark.parametrize("own", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("model_type", LLAMAS)
+def test_weights_read_in_their_own_16_bits_compute_what_they_compute_when_read_in_32(
+    model_type: str, own: torch.dtype, library: Library
+) -> None:
+    short: PreTrainedModel = copy.deepcopy(random_model(3, model_type)).to(own)
+    whole = copy.deepcopy(short).float()
+    for one in (short, whole):
+        use_kernels(one, library)
+    assert short.dtype == torch.float32 and {one.dtype for one in short.parameters()} == {torch.float32}
+    tokens = torch.tensor([[5, 9, 3, 17, 4, 8, 11, 30]])
+    with torch.inference_mode():
+        assert torch.equal(short(tokens).logits, whole(tokens).logits)
+
+
+def test_the_memory_asked_for_is_that_of_16_bits_if_the_weights_are_packed_at_once(
+    build: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[torch.dtype] = []
+
+    def ask(folder: Path, name: str, device: torch.device, dtype: torch.dtype, *_: object) -> None:
+        asked.append(dtype)
+
+    monkeypatch.setattr("ladechat.model.load.check_memory", ask)
+    folder = save_checkpoint(tmp_path)
+    for kernels in (build, None, NoBuild()):
+        load_on_cpu(folder, "auto", kernels=kernels)
+    assert asked == [torch.float16, torch.float32, torch.float32]
 
 
 @pytest.mark.parametrize("fault", ["no library", "one that computes something else"])
