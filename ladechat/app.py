@@ -25,7 +25,6 @@ from ladechat.keys import APP_KEY_GROUPS
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import Settings
-from ladechat.screens.chat.questions import PromptHistory
 from ladechat.screens.chat.screen import ChatScreen
 from ladechat.screens.help.command_search import CommandSearch
 from ladechat.screens.help.explain import TOO_FAST, ExplainScreen
@@ -37,6 +36,7 @@ from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.terminal.app_with_look import AppWithLook
 from ladechat.screens.view import ConversationView, welcome
 from ladechat.session.conversations.conversation import Conversation
+from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine import EngineRun, EngineSource, NewEngine

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ladechat.files import check_replaceable, read_file, replace_file
-from ladechat.screens.chat.questions import PromptHistory
+from ladechat.session.conversations.prompt_history import PromptHistory
 
 
 def _pipe(path: Path) -> None:

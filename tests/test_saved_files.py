@@ -14,8 +14,8 @@ from ladechat.engine.pool_file import PoolFileError
 from ladechat.layer_search import read_skipped, write_skipped
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.preferences import Preferences, SettingsFile, SettingsRefused
-from ladechat.screens.chat.questions import PromptHistory
 from ladechat.session.conversations import saved as conversation_file
+from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.tuning.costs import read_costs
 from ladechat.tuning.saved import write_value
 

@@ -335,6 +335,6 @@ class Session(ReplaceableEngine):
             self.give_back(question, replaced is not None)
 
     def _ask_next(self) -> None:
-        if self._queue and self.state in LOADED:
+        if self._queue and self.state is not State.ENDED:
             waiting = self._queue.pop(0)
             self.ask(waiting.text, replacing=waiting.replacing)

@@ -10,9 +10,9 @@ from textual.selection import Selection
 
 from ladechat.app import LadechatApp
 from ladechat.protocol import Settings
-from ladechat.screens.chat.questions import PromptHistory
 from ladechat.screens.chat.screen import ChatScreen
 from ladechat.session.conversations.conversation import Conversation
+from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recorder import Recorder

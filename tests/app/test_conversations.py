@@ -11,8 +11,8 @@ from textual.strip import Strip
 from textual.widgets import Input, Label, OptionList
 
 from ladechat.protocol import Message
-from ladechat.screens.chat.questions import PromptHistory
 from ladechat.screens.lists.conversations import NONE_FOUND, NONE_YET, ConversationsScreen
+from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets import flow

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.screens.chat import questions as prompt_history
-from ladechat.screens.chat.questions import PromptHistory
+from ladechat.session.conversations import prompt_history
+from ladechat.session.conversations.prompt_history import PromptHistory
 
 
 @given(questions=st.lists(st.text(min_size=1), max_size=8))

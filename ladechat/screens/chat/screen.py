@@ -23,7 +23,7 @@ from ladechat.screens.chat.looking_back import LookingBack
 from ladechat.screens.chat.model_choice import Engines, ModelChoice
 from ladechat.screens.chat.other_screens import OtherScreens
 from ladechat.screens.chat.pace import PaceController
-from ladechat.screens.chat.questions import EDITING, ENDS_EDITING, PromptHistory, Questions
+from ladechat.screens.chat.questions import EDITING, ENDS_EDITING, Questions
 from ladechat.screens.chat.recordings import Recordings
 from ladechat.screens.chat.saved_conversations import SavedConversations
 from ladechat.screens.chat.settings import ChatSettings
@@ -31,6 +31,7 @@ from ladechat.screens.chat.slash_commands import SlashCommands
 from ladechat.screens.engine_silence import EngineSilence
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import ConversationView, commands
+from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.session import Session
