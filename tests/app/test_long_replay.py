@@ -18,7 +18,7 @@ from ladechat.session.recordings.replay import Recording
 from ladechat.widgets.bars.seek_bar import Transport
 from tests.app.stage import notices_of
 from tests.session.streams import stream, turn, write
-from tests.waiting import brings, until
+from tests.waiting import brings, press, until
 
 TURNS = 6
 ASKED = [Asked(turn=number, text=f"Question {number}?") for number in range(1, TURNS + 1)]
@@ -80,8 +80,7 @@ class Room:
 
     async def paused(self, pilot: Pilot[int]) -> None:
         """At the beginning."""
-        async with brings(lambda: not self.screen.player.playing, pilot):
-            await pilot.press("space")
+        await press(pilot, "space", brings=lambda: not self.screen.player.playing)
         self.screen.go(0)
 
 
@@ -93,8 +92,7 @@ async def test_the_beginning_is_shown_and_stepped_through_while_the_rest_is_held
             async with brings(lambda number=number: f"pass {number} of 3+" in room.shown, pilot):  # type: ignore[misc]
                 await pilot.press("right")
         assert room.screen.query_one(Transport).known == held.share < 1
-        async with brings(lambda: "question 2 of 2+" in room.shown, pilot):
-            await pilot.press("n")
+        await press(pilot, "n", brings=lambda: "question 2 of 2+" in room.shown)
         async with brings(lambda: held.complete, pilot):
             held.gate.set()
         await until(lambda: f"question 2 of {TURNS}" in room.shown, pilot)
@@ -140,10 +138,8 @@ async def test_another_key_takes_the_place_of_what_waits(held: HeldBack) -> None
     room = Room(held)
     async with room.running() as pilot:
         await room.paused(pilot)
-        async with brings(lambda: "reading" in room.shown, pilot):
-            await pilot.press("end")
-        async with brings(lambda: "pass 1 of" in room.shown, pilot):
-            await pilot.press("right")
+        await press(pilot, "end", brings=lambda: "reading" in room.shown)
+        await press(pilot, "right", brings=lambda: "pass 1 of" in room.shown)
         async with brings(lambda: held.complete, pilot):
             held.gate.set()
         await until(lambda: "+" not in room.shown, pilot)
@@ -177,5 +173,4 @@ async def test_a_disk_that_fails_is_told_and_what_was_read_stays(held: HeldBack)
         held.error = OSError(5, "Input/output error")
         async with brings(lambda: any("cannot be read: Input/output" in notice for notice in room.notices), pilot):
             held.gate.set()
-        async with brings(lambda: room.position == len(held.events), pilot):
-            await pilot.press("end")
+        await press(pilot, "end", brings=lambda: room.position == len(held.events))

@@ -8,15 +8,14 @@ from ladechat.widgets.prompt.above_prompt import size_of
 from ladechat.widgets.transcript.block import INDENT
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.waiting import brings, until
-from tests.widgets.hosting import Host, lines, style_of
+from tests.widgets.hosting import Host, hosted, lines, style_of
 from tests.widgets.test_transcript import read, steps_of
 
 MARKDOWN = "# Pools\n\nThe **n-gram pool** keeps\n\n```python\ndef a(): return 1\n```\n"
 
 
 async def test_answers_are_formatted_on_demand_and_questions_stay_as_they_were_written() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 12).run_test() as pilot:
+    async with hosted(Transcript(), 40, 12) as (pilot, transcript):
         transcript.start("user", "You")
         transcript.add("**Why?**")
         transcript.start("model", "m")
@@ -48,8 +47,7 @@ async def test_a_formatted_answer_grows_a_few_times_a_second_and_is_whole_when_i
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("ladechat.widgets.transcript.transcript.FORMATTING_SECONDS", 1000.0)
-    transcript = Transcript()
-    async with Host(transcript, 40, 12).run_test():
+    async with hosted(Transcript(), 40, 12) as (_, transcript):
         transcript.formatted = True
         transcript.start("model", "m")
         transcript.add_steps(steps_of([["**one**"]]))
@@ -60,8 +58,7 @@ async def test_a_formatted_answer_grows_a_few_times_a_second_and_is_whole_when_i
 
 
 async def test_a_formatted_answer_that_waits_to_be_drawn_is_drawn() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 12).run_test() as pilot:
+    async with hosted(Transcript(), 40, 12) as (pilot, transcript):
         transcript.formatted = True
         transcript.start("model", "m")
         for number in range(4):
@@ -100,8 +97,7 @@ async def test_a_long_question_is_folded_opens_by_click_and_key_and_is_copied_wh
 
 
 async def test_a_question_of_a_few_lines_is_not_folded() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 30).run_test():
+    async with hosted(Transcript(), 40, 30) as (_, transcript):
         transcript.start("user", "You")
         transcript.add("\n".join("abcdefghij"))
         assert not any("in all" in line for line in lines(transcript))
@@ -122,8 +118,7 @@ async def test_a_folded_text_has_as_many_lines_as_the_prompt_said_however_often_
 
 
 async def test_while_a_step_is_marked_the_colours_of_steps_are_shown() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 12).run_test():
+    async with hosted(Transcript(), 40, 12) as (_, transcript):
         transcript.start("model", "m")
         transcript.add_steps(steps_of([["**one", "**"], [" two"]]))
         transcript.formatted = True

@@ -8,7 +8,7 @@ import pytest
 from ladechat.widgets.later import Frames, call_later
 from ladechat.widgets.panels.panel import Panel, Row
 from tests.waiting import brings
-from tests.widgets.hosting import Host, drawn
+from tests.widgets.hosting import Host, drawn, hosted
 
 
 class Counter(Panel):
@@ -25,8 +25,7 @@ class Counter(Panel):
 
 
 async def test_a_panel_draws_what_it_was_told_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    panel = Counter()
-    async with Host(panel).run_test() as pilot:
+    async with hosted(Counter()) as (pilot, panel):
         # A second passes between any two of the next looks that a timer of Textual takes at the clock.
         pauses = itertools.chain(range(10), itertools.repeat(10))
         monkeypatch.setattr("textual._time.get_time", lambda: time.monotonic() + next(pauses))

@@ -8,7 +8,7 @@ from ladechat.widgets.flow import UNKNOWN, Ink
 from ladechat.widgets.transcript.block import Kind
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.waiting import brings, until
-from tests.widgets.hosting import Host, lines
+from tests.widgets.hosting import Host, hosted, lines
 from tests.widgets.sample_steps import step
 from tests.widgets.test_transcript import read
 
@@ -68,8 +68,7 @@ async def test_all_of_it_is_there_after_the_last_part_as_if_it_had_been_said() -
 
 
 async def test_where_the_view_is_at_the_end_it_stays_there_with_every_part(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         async with brings(lambda: f"Question {TURNS - 1}?" in "".join(lines(transcript)), pilot):
             transcript.open(conversation())
         seen, height = lines(transcript), transcript.virtual_size.height
@@ -79,8 +78,7 @@ async def test_where_the_view_is_at_the_end_it_stays_there_with_every_part(parts
 
 
 async def test_whoever_has_scrolled_up_sees_the_same_lines_with_every_part(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         async with brings(lambda: transcript.max_scroll_y > 5, pilot):
             transcript.open(conversation())
         async with brings(lambda: transcript.scroll_offset.y == 3, pilot):
@@ -93,8 +91,7 @@ async def test_whoever_has_scrolled_up_sees_the_same_lines_with_every_part(parts
 
 
 async def test_home_goes_to_the_first_message_also_before_that_is_laid_out(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         async with brings(lambda: transcript.max_scroll_y > 5, pilot):
             transcript.open(conversation())
         async with brings(lambda: transcript.scroll_offset.y == 0, pilot):
@@ -105,42 +102,39 @@ async def test_home_goes_to_the_first_message_also_before_that_is_laid_out(parts
 
 
 async def test_what_is_selected_stays_selected_and_the_other_parts_come_after_it(parts: Parts) -> None:
-    transcript = Transcript()
-    async with (host := Host(transcript, 40, 10)).run_test() as pilot:
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         async with brings(lambda: transcript.max_scroll_y > 5, pilot):
             transcript.open(conversation())
         last_but_one = 2 * TURNS - 3
         place = transcript._blocks[last_but_one].find(f"Answer {TURNS - 2}", transcript._blocks.start(last_but_one))
         assert place is not None
         height = transcript.virtual_size.height
-        host.screen.selections = {transcript: place}
+        pilot.app.screen.selections = {transcript: place}
         for _ in range(3):
             assert parts.next(), "it tries again"
-        assert host.screen.get_selected_text() == f"Answer {TURNS - 2}"
+        assert pilot.app.screen.get_selected_text() == f"Answer {TURNS - 2}"
         assert transcript.virtual_size.height == height
-        host.screen.clear_selection()
+        pilot.app.screen.clear_selection()
         parts.all()
         assert transcript.virtual_size.height > height
 
 
 async def test_copying_all_copies_what_waits_too(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test():
+    async with hosted(Transcript(), 40, 10) as (_, transcript):
         transcript.open(conversation())
         text = read(transcript)
         assert all(f"Question {turn}?" in text and f"Answer {turn}," in text for turn in range(TURNS))
 
 
 async def test_a_place_that_was_found_is_seen_at_once_and_stays_marked_with_every_part(parts: Parts) -> None:
-    transcript = Transcript()
-    async with (host := Host(transcript, 40, 10)).run_test() as pilot:
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         transcript.open(conversation())
         transcript.scroll_to_text(range(20, 22), "answer 10,")
         seen = lines(transcript)
-        assert "Answer 10," in "".join(seen) and host.screen.get_selected_text() == "Answer 10,"
+        assert "Answer 10," in "".join(seen) and pilot.app.screen.get_selected_text() == "Answer 10,"
         assert transcript.virtual_size.height < 60, "the others wait"
         while parts.next():
-            assert lines(transcript) == seen and host.screen.get_selected_text() == "Answer 10,"
+            assert lines(transcript) == seen and pilot.app.screen.get_selected_text() == "Answer 10,"
         assert read(transcript).count("Answer") == TURNS and transcript.laid_out
         await until(lambda: transcript.max_scroll_y > 200, pilot)
         async with brings(lambda: lines(transcript)[:-2] == seen[1:-1], pilot):
@@ -148,8 +142,7 @@ async def test_a_place_that_was_found_is_seen_at_once_and_stays_marked_with_ever
 
 
 async def test_the_end_is_there_at_once_too_while_what_is_above_it_waits(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         transcript.open(conversation())
         transcript.scroll_to_text(range(20, 22), "Answer 10,")
         transcript.anchor()
@@ -162,8 +155,7 @@ async def test_the_end_is_there_at_once_too_while_what_is_above_it_waits(parts: 
 
 
 async def test_what_is_said_meanwhile_is_the_last_when_all_is_there(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test():
+    async with hosted(Transcript(), 40, 10) as (_, transcript):
         transcript.open(conversation())
         transcript.scroll_to_text(range(20, 22), "Answer 10,")
         seen = lines(transcript)
@@ -174,17 +166,15 @@ async def test_what_is_said_meanwhile_is_the_last_when_all_is_there(parts: Parts
 
 
 async def test_a_place_in_a_long_question_unfolds_it(parts: Parts) -> None:
-    transcript = Transcript()
-    async with (host := Host(transcript, 40, 10)).run_test():
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         transcript.open([("user", "You", "line\n" * 30 + "the lighthouse\nkeeper", UNKNOWN)])
         transcript.scroll_to_text(range(1), "Lighthouse keeper")
-        assert host.screen.get_selected_text() == "the lighthouse\nkeeper"[4:]
+        assert pilot.app.screen.get_selected_text() == "the lighthouse\nkeeper"[4:]
         assert "lighthouse" in "".join(lines(transcript))
 
 
 async def test_another_form_and_another_width_lay_out_what_is_seen_and_keep_it_in_view(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         transcript.open(conversation())
         parts.all()
         await until(lambda: transcript.max_scroll_y > 100, pilot)
@@ -199,8 +189,7 @@ async def test_another_form_and_another_width_lay_out_what_is_seen_and_keep_it_i
 
 
 async def test_a_step_is_marked_in_an_answer_that_waits(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         transcript.formatted = True
         transcript.start("model", "m")
         transcript.add_steps([step(["lighthouse"], index=7)])
@@ -213,8 +202,7 @@ async def test_a_step_is_marked_in_an_answer_that_waits(parts: Parts) -> None:
 
 
 async def test_messages_that_are_left_are_seen_where_all_of_them_wait(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         transcript.open(conversation())
         async with brings(lambda: "Answer 1," in "".join(lines(transcript)), pilot):
             transcript.keep(4)

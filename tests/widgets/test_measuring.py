@@ -36,8 +36,7 @@ def test_what_is_cut_has_the_cells_that_were_asked_for(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "cells"), [(HINDI, 7), (HAND, 1), (FAMILY, 6), (SKIN, 2), (FLAG, 2), ("漢字", 4)])
 async def test_the_cursor_stands_behind_what_was_typed_in_any_script(text: str, cells: int) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
+    async with Stage().running(size=(100, 30)) as (pilot, stage):
         prompt = stage.app.query_one(Prompt)
         await until(lambda: prompt.has_focus, pilot)
         left = prompt.cursor_screen_offset.x

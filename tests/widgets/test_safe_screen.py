@@ -19,7 +19,7 @@ from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage
 from tests.waiting import brings, until
-from tests.widgets.hosting import Host, lines
+from tests.widgets.hosting import hosted, lines
 from tests.widgets.sample_steps import candidate, pool_view, step, window_view
 
 EVIL = "\x1b[2J\x1b]0;title\x07\x9b31m\x00\x08\x7f\u202e\u2028"
@@ -70,9 +70,7 @@ def shown(pieces: list[str], index: int) -> protocol.Step:
 
 
 async def test_no_event_gets_a_control_character_onto_the_screen_or_a_line_out_of_its_width() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage().ready(size=(100, 30)) as (_, stage):
         app = stage.app
         parts = app.query_one(Transcript), app.query_one(SidePanels), app.query_one(StatusLine), app.query_one(SeekBar)
 
@@ -120,8 +118,7 @@ def ready(name: str) -> Ready:
 
 
 async def test_the_prompt_shows_what_was_pasted_and_gives_nothing_of_it_to_the_terminal() -> None:
-    prompt = Prompt()
-    async with Host(prompt, 60, 4).run_test() as pilot:
+    async with hosted(Prompt(), 60, 4) as (pilot, prompt):
         await paste(pilot, prompt, "a\x1b[31mb\x07\tc\r\nd\x9be")
         assert prompt.text == "a␛[31mb␇\tc\nd▯e"
         prompt.load_text("")

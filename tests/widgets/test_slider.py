@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.pilot import Pilot
 
 from ladechat.widgets.sliders.slider import Slider
-from tests.waiting import brings, until
+from tests.waiting import brings, press, until
 
 
 class Host(App[None]):
@@ -77,16 +77,11 @@ async def test_keys_move_by_one_and_by_much_and_stop_at_the_ends() -> None:
         async with brings(lambda: slider.value == 8, pilot):
             slider.focus()
             await pilot.press("right")
-        async with brings(lambda: slider.value == 6, pilot):
-            await pilot.press("left", "down")
-        async with brings(lambda: slider.value == 13, pilot):
-            await pilot.press("pageup")
-        async with brings(lambda: slider.value == 1, pilot):
-            await pilot.press("pagedown", "pagedown")
-        async with brings(lambda: slider.value == 64, pilot):
-            await pilot.press("end", "up")
-        async with brings(lambda: slider.value == 1, pilot):
-            await pilot.press("home", "left")
+        await press(pilot, "left", "down", brings=lambda: slider.value == 6)
+        await press(pilot, "pageup", brings=lambda: slider.value == 13)
+        await press(pilot, "pagedown", "pagedown", brings=lambda: slider.value == 1)
+        await press(pilot, "end", "up", brings=lambda: slider.value == 64)
+        await press(pilot, "home", "left", brings=lambda: slider.value == 1)
 
 
 async def test_a_burst_of_keys_is_said_once_when_it_settles() -> None:
@@ -143,12 +138,10 @@ async def test_typed_digits_become_the_value_on_enter() -> None:
     host = Host()
     async with host.run_test() as pilot:
         host.slider.focus()
-        async with brings(lambda: host.said == [28], pilot):
-            await pilot.press("2", "8", "enter")
+        await press(pilot, "2", "8", "enter", brings=lambda: host.said == [28])
         assert host.slider.value == 28
         assert host.noted == [], "that Enter was the slider's"
-        async with brings(lambda: host.noted == ["enter"], pilot):
-            await pilot.press("enter")
+        await press(pilot, "enter", brings=lambda: host.noted == ["enter"])
 
 
 async def test_typed_digits_become_the_value_after_a_pause() -> None:
@@ -165,13 +158,10 @@ async def test_typed_digits_are_corrected_clamped_or_forgotten() -> None:
         async with brings(lambda: slider.value == 15, pilot):
             slider.focus()
             await pilot.press("1", "2", "backspace", "5", "enter")
-        async with brings(lambda: slider.value == 64, pilot):
-            await pilot.press("9", "9", "enter")
-        async with brings(lambda: host.noted == ["escape"], pilot):
-            await pilot.press("3", "escape", "escape")
+        await press(pilot, "9", "9", "enter", brings=lambda: slider.value == 64)
+        await press(pilot, "3", "escape", "escape", brings=lambda: host.noted == ["escape"])
         assert slider.value == 64
-        async with brings(lambda: slider.value == 6, pilot):
-            await pilot.press("5", "right")
+        await press(pilot, "5", "right", brings=lambda: slider.value == 6)
 
 
 async def test_a_click_on_the_track_moves_the_knob_there() -> None:
