@@ -15,25 +15,11 @@ from typer.testing import CliRunner
 from ladechat import catalog, protocol
 from ladechat.engine_options import EngineOptions
 from ladechat.options import chosen_decoder
-from ladechat.preferences import SettingsFile
 from ladechat.protocol import Message, Settings
-from ladechat.session.conversations.store import ConversationStore
 from ladechat.shell import ask, cli
-from tests.session.conversations import exchange, forbid, write
+from tests.command_line import check_refused, check_runs
 
 QUESTION = "What is the n-gram pool?"
-
-
-def check_refused(arguments: list[str], *named: str, typed: str | bytes | None = None) -> None:
-    """Run a command line, which is a usage error that is said in one line, and nothing else is."""
-    result = CliRunner().invoke(cli.app, arguments, input=typed)
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1), result.output
-    assert [words for words in named if words not in result.stderr] == []
-
-
-def check_runs(*arguments: str) -> None:
-    result = CliRunner().invoke(cli.app, arguments)
-    assert result.exit_code == 0, result.output
 
 
 @pytest.mark.parametrize(
@@ -43,7 +29,7 @@ def check_runs(*arguments: str) -> None:
 )
 def test_without_torchao_quantising_names_what_brings_it(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    check_refused([*command, "--quantize", "int8"], "-m pip install 'torchao")
+    check_refused(*command, "--quantize", "int8", says="-m pip install 'torchao")
 
 
 # --- what is wrong is said in one sentence ---------------------------------------------------------------------------
@@ -89,16 +75,16 @@ def test_without_torchao_quantising_names_what_brings_it(command: list[str], mon
 def test_a_value_out_of_range_is_a_usage_error_that_names_the_range(
     command: list[str], arguments: list[str], named: str
 ) -> None:
-    check_refused([*command, *arguments], named)
+    check_refused(*command, *arguments, says=named)
 
 
 @pytest.mark.parametrize(
     ("arguments", "typed", "named"),
     [
-        *(
-            (["ask", *given], typed, "empty")
-            for given, typed in (([""], None), (["  \n"], None), (["-"], "  "), ([], ""))
-        ),
+        (["ask", ""], None, "empty"),
+        (["ask", "  \n"], None, "empty"),
+        (["ask", "-"], "  ", "empty"),
+        (["ask"], "", "empty"),
         (["ask", *QUESTION.split()], None, "quotation marks"),
         ([QUESTION], None, "ladechat ask"),
         ([], None, "ladechat ask"),
@@ -109,7 +95,7 @@ def test_a_value_out_of_range_is_a_usage_error_that_names_the_range(
 def test_a_question_that_is_none_or_stands_in_the_wrong_place_is_a_usage_error(
     arguments: list[str], typed: str | None, named: str
 ) -> None:
-    check_refused(arguments, named, typed=typed)
+    check_refused(*arguments, says=named, typed=typed)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full disk to try")
@@ -120,150 +106,8 @@ def test_help_on_a_full_disk_ends_in_a_sentence() -> None:
     assert done.returncode == 1 and "No space left" in done.stderr and done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [["-"], []], ids=["dash", "nothing"])
-def test_a_question_can_come_through_a_pipe(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[Message]] = []
-
-    def run(options: EngineOptions, messages: list[Message], limit: int | None, *, as_json: bool) -> int:
-        asked.append(messages)
-        return 0
-
-    monkeypatch.setattr(ask, "run", run)
-    result = CliRunner().invoke(cli.app, ["ask", *arguments, "--system", "Be brief."], input="What is it?\n")
-    assert result.exit_code == 0
-    assert [(m.role, m.content.strip()) for m in asked[0]] == [("system", "Be brief."), ("user", "What is it?")]
-
-
 def test_the_version_is_printed() -> None:
-    result = CliRunner().invoke(cli.app, ["--version"])
-    assert result.exit_code == 0 and result.stdout.startswith("ladechat ")
-
-
-# --- conversations ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def started_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
-    """Makes the command believe in a terminal, and takes down what is kept and opened; the data folder is empty."""
-    calls: list[dict[str, Any]] = []
-
-    def run(options: EngineOptions, *_: object, **given: Any) -> int:
-        calls.append({"options": options, **given})
-        return 0
-
-    monkeypatch.setattr("ladechat.app.run_chat", run)
-    monkeypatch.setattr(cli, "in_terminal", lambda: True)
-    monkeypatch.setattr("ladechat.checks.drawn_in_terminal", lambda: True)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    return calls
-
-
-def store_folder() -> Path:
-    """Where conversations are saved."""
-    folder = ConversationStore().folder
-    folder.mkdir(parents=True)
-    return folder
-
-
-def test_the_latest_conversation_is_gone_on_with(started_with: list[dict[str, Any]], tmp_path: Path) -> None:
-    folder = store_folder()
-    write(folder, "a", exchange("Old?"), when="2020-01-01T12:00:00")
-    write(folder, "z", exchange("Older?"), when="2019-01-01T12:00:00")
-    check_runs("--continue")
-    check_runs()
-    assert [given["opened"] and given["opened"].title for given in started_with] == ["Old?", None]
-
-
-@pytest.mark.parametrize(
-    ("options", "settings", "model", "decoder", "instead"),
-    [
-        ([], "", "owner/x", "auto", ("demo", "lookahead")),
-        ([], 'model = "owner/y"', "owner/x", "auto", ("owner/y", "auto")),
-        ([], 'decoder = "suffix"', "owner/x", "suffix", ("demo", "suffix")),
-        (["--decoder", "lookahead"], "", "owner/x", "lookahead", ("demo", "lookahead")),
-        (["-W", "7"], "", "owner/x", "lookahead", ("demo", "lookahead")),
-        (["--model", "demo"], "", "demo", "lookahead", None),
-        (["--model", "owner/x"], "", "owner/x", "auto", None),
-    ],
-)
-def test_a_conversation_goes_on_with_the_model_that_answered_it_unless_another_is_named(
-    options: list[str],
-    settings: str,
-    model: str,
-    decoder: str,
-    instead: tuple[str, str] | None,
-    started_with: list[dict[str, Any]],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    path = SettingsFile().path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(settings)
-    write(store_folder(), "a", exchange("Old?", model="owner/x"))
-    check_runs("--continue", *options)
-    (given,) = started_with
-    engine, other = given["options"], given["instead"]
-    assert (engine.model, engine.settings.decoder) == (model, decoder)
-    assert (other and (other.model, other.settings.decoder)) == instead
-
-
-def test_a_model_that_was_named_by_a_relative_path_is_found_from_any_folder(
-    started_with: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "here" / "mine").mkdir(parents=True)
-    (tmp_path / "here" / "demo").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    for name in ("mine", "./mine/", "../here/mine", "owner/x", "demo", "~/mine", "x" * 5000):
-        check_runs("--model", name)
-    named = [given["options"].model for given in started_with]
-    assert named[:2] == [str(tmp_path / "here" / "mine")] * 2
-    assert Path(named[2]).is_absolute() and Path(named[2]).samefile(tmp_path / "here" / "mine")
-    assert named[3:] == ["owner/x", "demo", "~/mine", "x" * 5000]
-
-
-def test_only_a_system_prompt_of_the_command_line_is_for_a_conversation_that_goes_on(
-    started_with: list[dict[str, Any]],
-) -> None:
-    write(store_folder(), "a", exchange("Old?"))
-    for options in ([], ["--system", "Be brief."]):
-        check_runs("--continue", *options)
-    assert [given["instructed"] for given in started_with] == [None, "Be brief."]
-
-
-def test_nothing_is_kept_where_that_is_asked_for(started_with: list[dict[str, Any]]) -> None:
-    for options in ([], ["--no-save"]):
-        check_runs(*options)
-    assert [given["store"] is None for given in started_with] == [False, True]
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [(["--continue"], "There is no conversation to go on with"), (["--continue", "--no-save"], "give one of them")],
-)
-def test_what_cannot_be_gone_on_with_is_said_in_one_sentence(
-    options: list[str], named: str, started_with: list[dict[str, Any]]
-) -> None:
-    check_refused(options, named)
-    assert started_with == []
-
-
-@pytest.mark.parametrize("what", ["folder", "latest", "a file in its place"])
-def test_conversations_that_cannot_be_read_are_not_said_to_be_none_nor_is_an_older_one_gone_on_with(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started_with: list[dict[str, Any]]
-) -> None:
-    folder = ConversationStore().folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if what == "a file in its place":
-        named = folder
-        folder.touch()
-    else:
-        write(folder, "a", exchange("Old?"))
-        latest = write(folder, "b", exchange("New?"), when="2031-01-01T12:00:00")
-        named = folder if what == "folder" else latest
-        forbid(named, monkeypatch)
-    check_refused(["--continue"], f"{named} cannot be read: ", *["chmod"] * (what != "a file in its place"))
-    assert started_with == []
+    assert check_runs("--version").stdout.startswith("ladechat ")
 
 
 # --- which decoder ----------------------------------------------------------------------------------------------------
@@ -434,15 +278,25 @@ def test_options_win_over_the_settings_file(
     assert [message.role for message in messages] == ["user"]
 
 
-def test_what_comes_through_a_pipe_follows_the_question(asked: list[Any]) -> None:
-    result = CliRunner().invoke(cli.app, ["ask", "What is it about?"], input="One line.\nAnother.\n")
-    assert result.exit_code == 0
-    assert asked[0][1][-1].content == "What is it about?\n\nOne line.\nAnother.\n"
+@pytest.mark.parametrize(
+    ("arguments", "piped", "question"),
+    [
+        (["-"], "What is it?\n", "What is it?\n"),
+        ([], "What is it?\n", "What is it?\n"),
+        (["What is it?"], "One line.\nAnother.\n", "What is it?\n\nOne line.\nAnother.\n"),
+    ],
+    ids=["dash", "nothing", "a question"],
+)
+def test_what_comes_through_a_pipe_is_the_question_or_follows_it(
+    arguments: list[str], piped: str, question: str, asked: list[Any]
+) -> None:
+    check_runs("ask", *arguments, typed=piped)
+    assert [(one.role, one.content) for one in asked[0][1]] == [("system", "Be brief."), ("user", question)]
 
 
 def test_a_pipe_of_no_text_or_of_too_much_is_refused_in_a_sentence(asked: list[Any]) -> None:
     for piped in (b"\xff\xfe", b"x" * protocol.MOST_TEXT):
-        check_refused(["ask", "What is it?"], typed=piped)
+        check_refused("ask", "What is it?", typed=piped)
     assert asked == []
 
 
@@ -473,5 +327,5 @@ def test_arguments_and_pipes_are_utf_8_in_any_locale(asked: list[Any], monkeypat
 def test_a_text_that_is_not_utf_8_is_refused_in_a_sentence(command: str, wrong: str, asked: list[Any]) -> None:
     torn = as_decoded(b"caf\xe9")
     given = [torn] if wrong == "The question" else [QUESTION, "--system", torn]
-    check_refused([command, *given], f"{wrong} is no text in UTF-8")
+    check_refused(command, *given, says=f"{wrong} is no text in UTF-8")
     assert asked == []

@@ -147,16 +147,7 @@ def test_what_has_changed_makes_the_one_screen_of_the_other(
 
 def test_lines_and_blocks_reach_the_edges_of_their_cells_so_that_they_join() -> None:
     glyph = Glyphs()
-    for character, edges in {
-        "─": "lr",
-        "━": "lr",
-        "│": "tb",
-        "└": "tr",
-        "┼": "lrtb",
-        "╯": "tl",
-        "█": "lrtb",
-        "▄": "lrb",
-    }.items():
+    for character, edges in zip("─━│└┼╯█▄", ("lr", "lr", "tb", "tr", "lrtb", "tl", "lrtb", "lrb"), strict=True):
         mask = glyph.mask(character, False, False)
         width, height = mask.size
         left, right = (0, 0, 1, height), (width - 1, 0, width, height)

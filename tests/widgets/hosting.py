@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from rich.cells import cell_len
 from rich.style import Style
+from textual import events
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widget import Widget
@@ -36,6 +37,14 @@ async def hosted(widget: Hosted, width: int = 60, height: int = 12) -> AsyncIter
     """Run an app around one widget, as wide and as high as asked for."""
     async with Host(widget, width, height).run_test() as pilot:
         yield pilot, widget
+
+
+async def move_mouse(pilot: Pilot[None], x: int, y: int, button: int = 1) -> None:
+    """Move the mouse as a terminal reports it, with or without a button held."""
+    pilot.app.screen._forward_event(
+        events.MouseMove(None, x, y, 0, 0, button, False, False, False, screen_x=x, screen_y=y)
+    )
+    await pilot.pause()
 
 
 def showing(panel: Steps, *steps: Step) -> Steps:

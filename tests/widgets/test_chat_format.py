@@ -13,21 +13,12 @@ END = "</s>"
 ONE = "‹</s>› is a token of the chat format"
 
 
-@pytest.mark.parametrize(
-    "token",
-    [
-        "<s>",
-        END,
-        " [/INST]",
-        "<<SYS>>",
-        "<</SYS>>",
-        "[TOOL_CALLS]",
-        "<eos>",
-        "<|im_end|>",
-        "<end_of_turn>",
-        "<｜User｜>",
-    ],
-)
+KNOWN = [
+    "<s>", END, " [/INST]", "<<SYS>>", "<</SYS>>", "[TOOL_CALLS]", "<eos>", "<|im_end|>", "<end_of_turn>", "<｜User｜>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("token", KNOWN)
 def test_a_token_of_the_chat_format_is_known_by_its_form(token: str) -> None:
     assert "is a token of the chat format" in format_explained([" a", token, token])
 
