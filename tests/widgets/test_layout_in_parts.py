@@ -1,8 +1,10 @@
 """A long conversation is seen at its end at once; what is above is laid out part by part, and nothing seen moves."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 
 import pytest
+from textual.pilot import Pilot
 
 from ladechat.widgets.flow import UNKNOWN, Ink
 from ladechat.widgets.transcript.block import Kind
@@ -49,6 +51,15 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
     return parts
 
 
+@asynccontextmanager
+async def opened() -> AsyncIterator[tuple[Pilot[None], Transcript]]:
+    """Run an app around a conversation that was opened, and is seen at its end."""
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
+        async with brings(lambda: transcript.max_scroll_y > 5, pilot):
+            transcript.open(conversation())
+        yield pilot, transcript
+
+
 def at_top(transcript: Transcript) -> str:
     """The first line that is seen."""
     return lines(transcript)[0].strip()
@@ -78,9 +89,7 @@ async def test_where_the_view_is_at_the_end_it_stays_there_with_every_part(parts
 
 
 async def test_whoever_has_scrolled_up_sees_the_same_lines_with_every_part(parts: Parts) -> None:
-    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
-        async with brings(lambda: transcript.max_scroll_y > 5, pilot):
-            transcript.open(conversation())
+    async with opened() as (pilot, transcript):
         async with brings(lambda: transcript.scroll_offset.y == 3, pilot):
             transcript.scroll_to(y=3, animate=False)
         seen = lines(transcript)
@@ -91,9 +100,7 @@ async def test_whoever_has_scrolled_up_sees_the_same_lines_with_every_part(parts
 
 
 async def test_home_goes_to_the_first_message_also_before_that_is_laid_out(parts: Parts) -> None:
-    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
-        async with brings(lambda: transcript.max_scroll_y > 5, pilot):
-            transcript.open(conversation())
+    async with opened() as (pilot, transcript):
         async with brings(lambda: transcript.scroll_offset.y == 0, pilot):
             transcript.action_scroll_home()
         await until(lambda: not transcript.app.animator.is_being_animated(transcript, "scroll_y"), pilot)
@@ -102,9 +109,7 @@ async def test_home_goes_to_the_first_message_also_before_that_is_laid_out(parts
 
 
 async def test_what_is_selected_stays_selected_and_the_other_parts_come_after_it(parts: Parts) -> None:
-    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
-        async with brings(lambda: transcript.max_scroll_y > 5, pilot):
-            transcript.open(conversation())
+    async with opened() as (pilot, transcript):
         last_but_one = 2 * TURNS - 3
         place = transcript._blocks[last_but_one].find(f"Answer {TURNS - 2}", transcript._blocks.start(last_but_one))
         assert place is not None
@@ -120,15 +125,13 @@ async def test_what_is_selected_stays_selected_and_the_other_parts_come_after_it
 
 
 async def test_copying_all_copies_what_waits_too(parts: Parts) -> None:
-    async with hosted(Transcript(), 40, 10) as (_, transcript):
-        transcript.open(conversation())
+    async with opened() as (_, transcript):
         text = read(transcript)
         assert all(f"Question {turn}?" in text and f"Answer {turn}," in text for turn in range(TURNS))
 
 
 async def test_a_place_that_was_found_is_seen_at_once_and_stays_marked_with_every_part(parts: Parts) -> None:
-    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
-        transcript.open(conversation())
+    async with opened() as (pilot, transcript):
         transcript.scroll_to_text(range(20, 22), "answer 10,")
         seen = lines(transcript)
         assert "Answer 10," in "".join(seen) and pilot.app.screen.get_selected_text() == "Answer 10,"
@@ -142,8 +145,7 @@ async def test_a_place_that_was_found_is_seen_at_once_and_stays_marked_with_ever
 
 
 async def test_the_end_is_there_at_once_too_while_what_is_above_it_waits(parts: Parts) -> None:
-    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
-        transcript.open(conversation())
+    async with opened() as (pilot, transcript):
         transcript.scroll_to_text(range(20, 22), "Answer 10,")
         transcript.anchor()
         await until(lambda: f"Answer {TURNS - 1}," in "".join(lines(transcript)), pilot)
@@ -155,8 +157,7 @@ async def test_the_end_is_there_at_once_too_while_what_is_above_it_waits(parts: 
 
 
 async def test_what_is_said_meanwhile_is_the_last_when_all_is_there(parts: Parts) -> None:
-    async with hosted(Transcript(), 40, 10) as (_, transcript):
-        transcript.open(conversation())
+    async with opened() as (_, transcript):
         transcript.scroll_to_text(range(20, 22), "Answer 10,")
         seen = lines(transcript)
         transcript.start("model", "m")
@@ -174,8 +175,7 @@ async def test_a_place_in_a_long_question_unfolds_it(parts: Parts) -> None:
 
 
 async def test_another_form_and_another_width_lay_out_what_is_seen_and_keep_it_in_view(parts: Parts) -> None:
-    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
-        transcript.open(conversation())
+    async with opened() as (pilot, transcript):
         parts.all()
         await until(lambda: transcript.max_scroll_y > 100, pilot)
         async with brings(lambda: at_top(transcript) == "You", pilot):
@@ -202,8 +202,7 @@ async def test_a_step_is_marked_in_an_answer_that_waits(parts: Parts) -> None:
 
 
 async def test_messages_that_are_left_are_seen_where_all_of_them_wait(parts: Parts) -> None:
-    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
-        transcript.open(conversation())
+    async with opened() as (pilot, transcript):
         async with brings(lambda: "Answer 1," in "".join(lines(transcript)), pilot):
             transcript.keep(4)
         transcript.notice("The end.")

@@ -15,13 +15,24 @@ from ladechat.widgets.transcript.block import INDENT
 from ladechat.widgets.transcript.transcript import NEW_BELOW, Transcript
 from tests.waiting import brings, until
 from tests.widgets.hosting import hosted, lines, style_of
-from tests.widgets.sample_steps import TEXT, answer, step
+from tests.widgets.sample_steps import answer, step
 
 LONG = "Every word of this sentence is long enough to be wrapped somewhere, and none of them may be lost. " * 3
 
 
 def steps_of(groups: Sequence[Sequence[str]], first: int = 0) -> list[protocol.Step]:
     return [step(pieces, index=first + number) for number, pieces in enumerate(groups)]
+
+
+def write_question(transcript: Transcript, text: str) -> None:
+    transcript.start("user", "You")
+    transcript.add(text)
+
+
+def write_answer(transcript: Transcript, *groups: Sequence[str]) -> None:
+    """Write an answer of steps, each of these tokens."""
+    transcript.start("model", "m")
+    transcript.add_steps(steps_of(groups))
 
 
 def filled(transcript: Transcript, lines_wanted: int = 60) -> None:
@@ -40,8 +51,7 @@ def read(transcript: Transcript) -> str:
 
 async def test_blocks_have_a_name_an_indented_text_and_an_empty_line() -> None:
     async with hosted(Transcript(), 40, 12) as (_, transcript):
-        transcript.start("user", "You")
-        transcript.add("What is it?")
+        write_question(transcript, "What is it?")
         transcript.start("model", "demo model")
         transcript.add_steps(steps_of([[" A"], [" pool", "."]]))
         transcript.notice("3 tokens")
@@ -53,8 +63,7 @@ async def test_blocks_have_a_name_an_indented_text_and_an_empty_line() -> None:
 async def test_an_answer_goes_on_where_it_went_on_before_unless_that_was_settled(formatted: bool) -> None:
     async with hosted(Transcript(), 40, 12) as (_, transcript):
         transcript.formatted = formatted
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["A pool"]]))
+        write_answer(transcript, ["A pool"])
         transcript.sum_up("2 tokens")
         for settled, answer in ((False, "A pool"), (True, "A pool"), (False, "A pool of tails.")):
             transcript.go_on()
@@ -72,8 +81,7 @@ async def test_an_answer_goes_on_where_it_went_on_before_unless_that_was_settled
 
 async def test_tokens_of_a_step_share_a_hue_and_the_next_step_has_another() -> None:
     async with hosted(Transcript(), 60, 8) as (_, transcript):
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["aa", "bb", "cc"], ["dd", "ee"], ["ff"], ["gg", "hh"]]))
+        write_answer(transcript, ["aa", "bb", "cc"], ["dd", "ee"], ["ff"], ["gg", "hh"])
         drafted = [look_of(style_of(transcript, text)) for text in ("aabb", "dd", "ff", "gg")]
         plain = look_of(transcript.rich_style)
         assert drafted[2] == plain, "the only token of its step"
@@ -86,8 +94,7 @@ async def test_tokens_of_a_step_share_a_hue_and_the_next_step_has_another() -> N
 async def test_the_models_own_token_behind_drafts_has_their_hue_and_no_cue(palette: Palette) -> None:
     async with hosted(Transcript(), 60, 8) as (_, transcript):
         transcript.palette = palette
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["aa", "bb", "cc"], ["dd", "ee"]]))
+        write_answer(transcript, ["aa", "bb", "cc"], ["dd", "ee"])
         for drafted, own in (("aabb", "cc"), ("dd", "ee")):
             assert style_of(transcript, drafted).color == style_of(transcript, own).color
             assert look_of(style_of(transcript, drafted))[1:] != (False, False)
@@ -96,15 +103,13 @@ async def test_the_models_own_token_behind_drafts_has_their_hue_and_no_cue(palet
 
 async def test_the_style_of_a_step_goes_on_in_the_next_line() -> None:
     async with hosted(Transcript(), 20, 8) as (_, transcript):
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["a" * 10, " ", "b" * 10, "c"]]))
+        write_answer(transcript, ["a" * 10, " ", "b" * 10, "c"])
         assert look_of(style_of(transcript, "a" * 10)) == look_of(style_of(transcript, "b" * 10))
 
 
 async def test_another_look_recolours_what_is_already_there() -> None:
     async with hosted(Transcript(), 60, 8) as (pilot, transcript):
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["aa", "bb", "own"], ["cc", "dd", "own"]]))
+        write_answer(transcript, ["aa", "bb", "own"], ["cc", "dd", "own"])
         assert style_of(transcript, "aabb").color != style_of(transcript, "ccdd").color
         transcript.palette = Palette(look=Look.DEMO)
         await pilot.pause()
@@ -118,8 +123,7 @@ async def test_another_look_recolours_what_is_already_there() -> None:
 @pytest.mark.parametrize("width", [12, 25, 61])
 async def test_resizing_keeps_the_text_and_the_width(width: int) -> None:
     async with hosted(Transcript(), 40, 10) as (pilot, transcript):
-        transcript.start("user", "You")
-        transcript.add(LONG)
+        write_question(transcript, LONG)
         transcript.start("model", "m")
         transcript.add_steps(answer())
         before = read(transcript)
@@ -175,8 +179,7 @@ async def test_who_scrolls_back_to_the_end_and_beyond_follows_it_again(way: str)
 
 async def test_a_remark_in_the_middle_of_an_answer_does_not_take_over_the_rest_of_it() -> None:
     async with hosted(Transcript(), 40, 10) as (_, transcript):
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["first"]]))
+        write_answer(transcript, ["first"])
         transcript.notice("remark", "alert")
         transcript.add_steps(steps_of([[" second"]], first=1))
         assert lines(transcript)[:7] == ["m", "  first", "", "  remark", "", "  second", ""]
@@ -191,16 +194,6 @@ async def test_all_of_a_long_answer_in_bursts_is_there_and_in_view() -> None:
             transcript.add_steps(steps[at : at + 50])
         await until(lambda: any("w3999" in line for line in lines(transcript)), pilot)
         assert read(transcript).split() == ["m", *(piece.strip() for piece in pieces)]
-
-
-async def test_escape_characters_never_reach_the_terminal() -> None:
-    async with hosted(Transcript(), 60, 10) as (_, transcript):
-        transcript.start("user", "You")
-        transcript.add("\x1b[2J\x07\x9b31m and \x1b]0;title\x07 \u202eright to left")
-        transcript.add_steps(steps_of([["\x1b", "[31m"], ["\x00", "ok"]]))
-        text = "".join(strip.text for strip in transcript.render_lines(transcript.size.region))
-        assert text.isprintable()
-        assert "ok" in text
 
 
 async def test_a_selection_is_copied_without_indent_and_without_the_breaks_of_wrapping() -> None:
@@ -251,8 +244,7 @@ async def test_an_alert_differs_from_a_remark() -> None:
 
 async def test_an_answer_begins_with_its_first_visible_character() -> None:
     async with hosted(Transcript(), 40, 8) as (_, transcript):
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([[" "], ["\n", " "], [" Yes"]]))
+        write_answer(transcript, [" "], ["\n", " "], [" Yes"])
         assert lines(transcript)[1] == "  Yes"
 
 
@@ -265,24 +257,14 @@ async def test_cleared_is_empty_and_can_be_filled_again() -> None:
         assert lines(transcript)[0] == "  anew"
 
 
-async def test_the_pieces_of_an_answer_are_its_text() -> None:
-    async with hosted(Transcript(), 44, 8) as (_, transcript):
-        transcript.start("model")
-        transcript.add_steps(answer(text=["", *TEXT, ""]))
-        assert read(transcript).rstrip("\n") == "".join(TEXT).rstrip("\n")
-
-
 async def test_answers_are_there_as_the_model_wrote_them_the_last_one_first() -> None:
     async with hosted(Transcript(), 16, 8) as (_, transcript):
         assert list(transcript.answers()) == []
-        transcript.start("user", "You")
-        transcript.add("One?")
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["👩\u200d", "🚀 a long line\n"]]))
+        write_question(transcript, "One?")
+        write_answer(transcript, ["👩\u200d", "🚀 a long line\n"])
         transcript.notice("remark")
         transcript.add_steps(steps_of([["\tand\x1b more\n"]], first=1))
-        transcript.start("user", "You")
-        transcript.add("Two?")
+        write_question(transcript, "Two?")
         transcript.start("model", "m")
         assert list(transcript.answers()) == ["👩\u200d🚀 a long line\n\tand\x1b more"]
         transcript.add("A second one.")
