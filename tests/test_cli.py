@@ -23,9 +23,7 @@ QUESTION = "What is the n-gram pool?"
 
 
 @pytest.mark.parametrize(
-    "command",
-    [["ask", QUESTION], [], ["bench"], ["tune"], ["engine"]],
-    ids=["ask", "app", "bench", "tune", "engine"],
+    "command", [["ask", QUESTION], [], ["bench"], ["tune"], ["engine"]], ids=["ask", "app", "bench", "tune", "engine"]
 )
 def test_without_torchao_quantising_names_what_brings_it(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -210,9 +208,7 @@ def test_a_decoder_of_the_catalog_has_its_options_with_no_edit_elsewhere(
     assert "-T, --temperature" in shown
 
 
-def test_a_decoder_of_the_catalog_takes_part_in_bench_and_its_ranges_hold(
-    with_toy: dict[str, tuple[int, str]],
-) -> None:
+def test_a_decoder_of_the_catalog_takes_part_in_bench_and_its_ranges_hold(with_toy: dict[str, tuple[int, str]]) -> None:
     assert "toy" in with_toy["bench --help"][1]
     exit_code, refused = with_toy["ask --decoder toy --toy-depth 10"]
     assert exit_code == 2 and "D has to be from 1 to 9, not 10; set it with --toy-depth." in refused

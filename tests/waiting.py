@@ -75,6 +75,12 @@ async def press(pilot: Pilot[Any], *keys: str, brings: Callable[[], object]) -> 
         await pilot.press(*keys)
 
 
+async def act(pilot: Pilot[Any], action: Callable[[], object], *, brings: Callable[[], object]) -> None:
+    """Do something, as of an engine or a widget, and wait for what it brings."""
+    async with _Brings(brings, pilot):
+        action()
+
+
 def patience() -> float:
     """Return the seconds until something that must come is given up: more where programs share the processor.
 

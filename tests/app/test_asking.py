@@ -11,7 +11,7 @@ from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, press, until
+from tests.waiting import act, brings, press, until
 
 
 async def test_escape_stops_a_download_and_a_restart_goes_on_with_it() -> None:
@@ -36,8 +36,7 @@ async def test_a_question_asked_while_loading_is_shown_at_once_and_answered_when
         await ask(pilot, "What is a window?", brings=lambda: "What is a window?" in stage.text)
         assert stage.prompt == "" and "pool" not in stage.text
         assert "reading the weights" in stage.activity
-        async with brings(lambda: not stage.asking, pilot):
-            stage.engine.finish_loading()
+        await act(pilot, stage.engine.finish_loading, brings=lambda: not stage.asking)
         assert SHOWN_ANSWER in stage.text
         assert stage.text.index("You") < stage.text.index("What is a window?") < stage.text.index("demo model")
         assert stage.activity == "ready"
@@ -56,8 +55,7 @@ async def test_escape_calls_off_at_once_what_waits_for_the_model_to_load() -> No
         assert stage.prompt == "One?", "what stands there is not replaced"
         await pilot.press("ctrl+u")
         await press(pilot, "up", brings=lambda: stage.prompt == "Two?")
-        async with brings(lambda: stage.activity == "ready", pilot):
-            stage.engine.finish_loading()
+        await act(pilot, stage.engine.finish_loading, brings=lambda: stage.activity == "ready")
         assert stage.engine.questions == [] and SHOWN_ANSWER not in stage.text
         await answered(pilot, stage, "Three?")
         assert stage.asked == ["Three?"]

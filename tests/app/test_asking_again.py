@@ -8,17 +8,11 @@ from textual.selection import Selection
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.replay import Recording
 from ladechat.widgets.presenter import RESTORED
-from tests.app.listed import (
-    ANSWERS,
-    kept,
-    new_stage,
-    show_list,
-    three,
-)
+from tests.app.listed import ANSWERS, kept, new_stage, show_list, three
 from tests.app.stage import Stage, answered, ask, replaying
 from tests.app.test_race_from_chat import raced
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, press, until
+from tests.waiting import act, brings, press, until
 
 
 def editing(stage: Stage) -> bool:
@@ -31,8 +25,7 @@ async def test_a_question_that_the_cache_holds_is_not_said_to_be_read_while_its_
     stage.engine.prompt_cached = True
     async with stage.app.run_test() as pilot:
         await ask(pilot, "One?", brings=lambda: stage.activity == "reading the question …")
-        async with brings(lambda: stage.activity == "answering …", pilot):
-            stage.engine.release(2)
+        await act(pilot, lambda: stage.engine.release(2), brings=lambda: stage.activity == "answering …")
 
 
 async def test_ctrl_r_has_the_last_question_answered_once_more(tmp_path: Path) -> None:
@@ -124,27 +117,30 @@ async def test_what_is_typed_while_a_replacement_fails_is_a_question_of_its_own(
         await answered(pilot, stage, "One?")
         stage.engine.hold()
         await press(pilot, "ctrl+r", "x", brings=lambda: stage.asking)
-        async with brings(lambda: not stage.asking, pilot):
-            stage.engine.break_off()
+        await act(pilot, stage.engine.break_off, brings=lambda: not stage.asking)
         assert stage.prompt == "x" and not editing(stage)
         stage.engine.release()
         await press(pilot, "enter", brings=lambda: stage.prompt == "" and not stage.asking)
     assert [one.question for one in kept(tmp_path)[0].exchanges] == ["One?", "x"]
 
 
-async def test_the_last_question_that_was_answered_is_edited_and_replaced_below_one_that_was_broken_off(
-    tmp_path: Path,
+@pytest.mark.parametrize("refused", [False, True], ids=["broken off", "refused"])
+async def test_the_last_question_that_was_answered_is_edited_and_replaced_below_one_that_failed(
+    tmp_path: Path, refused: bool
 ) -> None:
     async with new_stage(tmp_path).running() as (pilot, stage):
         await answered(pilot, stage, "One?")
         stage.engine.hold()
+        stage.engine.fail_next = "message_too_long" if refused else None
         await ask(pilot, "Two?", brings=lambda: len(stage.engine.questions) == 2)
-        async with brings(lambda: stage.prompt == "Two?", pilot):
+        if not refused:
             stage.engine.release(1)
             stage.engine.break_off()
+        await until(lambda: stage.prompt == "Two?", pilot)
         await press(pilot, "ctrl+u", "ctrl+t", brings=lambda: editing(stage) and stage.prompt == "One?")
         stage.engine.release()
         await press(pilot, "!", "enter", brings=lambda: not stage.asking and stage.prompt == "")
+        assert "One?!" in stage.text and "Two?" not in stage.text
     assert [one.question for one in kept(tmp_path)[0].exchanges] == ["One?!"]
 
 
@@ -165,24 +161,6 @@ async def test_what_else_is_begun_ends_the_editing_and_takes_nothing_away(tmp_pa
             await pilot.press("ctrl+u", "ctrl+t", "ctrl+u", *"Two?")  # cleared, and typed anew
         await press(pilot, "ctrl+l", brings=lambda: not editing(stage) and stage.prompt == "")
     assert [one.question for one in kept(tmp_path)[0].exchanges] == ["One?"]
-
-
-@pytest.mark.parametrize("key", ["ctrl+r", "ctrl+t"])
-async def test_there_is_nothing_to_take_back_before_an_answer(tmp_path: Path, key: str) -> None:
-    async with new_stage(tmp_path).ready() as (pilot, stage):
-        await press(pilot, key, brings=lambda: stage.notices == ["Nothing has been answered yet."])
-
-
-async def test_an_answered_question_is_edited_that_stands_above_one_that_failed(tmp_path: Path) -> None:
-    async with new_stage(tmp_path).running() as (pilot, stage):
-        await answered(pilot, stage, "One?")
-        await answered(pilot, stage, "Two?", times=2)
-        stage.engine.fail_next = "message_too_long"
-        await ask(pilot, "Three?", brings=lambda: stage.prompt == "Three?")
-        await press(pilot, "ctrl+u", "ctrl+t", brings=lambda: stage.prompt == "Two?")
-        async with brings(lambda: "third answer" in stage.text and not stage.asking, pilot):
-            await pilot.press("backspace", *" now?", "enter")
-        assert "One?" in stage.text and "Two?" not in stage.text and "Three?" not in stage.text
 
 
 @pytest.mark.full

@@ -19,7 +19,7 @@ from ladechat.session.conversations.store import ConversationStore
 from tests.app.stage import Room, Stage, answered, burst, shows
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
-from tests.waiting import brings, until
+from tests.waiting import act, brings, until
 
 
 def with_conversations(tmp_path: Path) -> Stage:
@@ -88,8 +88,7 @@ async def test_no_text_for_a_screen_that_was_just_opened_is_asked(
     )
     async with stage.ready() as (pilot, _):
         await answered(pilot, stage, "One?")
-        async with brings(shows(pilot, screen), pilot):
-            burst(pilot, *keys, *"hello", "enter")
+        await act(pilot, lambda: burst(pilot, *keys, *"hello", "enter"), brings=shows(pilot, screen))
         await pilot.pause()
         assert "hello" not in stage.asked and stage.screen._prompt.text == ""
 

@@ -19,7 +19,7 @@ from ladechat.widgets.prompt.prompt import Prompt
 from tests.app.stage import Driver, Room, Stage, answered, ask, entries, shows
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
-from tests.waiting import brings, press, until
+from tests.waiting import act, brings, press, until
 
 
 def test_every_name_is_that_of_one_command_which_has_an_action() -> None:
@@ -63,8 +63,7 @@ async def test_behind_a_command_with_fixed_choices_these_are_listed() -> None:
         await press(pilot, "enter", brings=lambda: stage.session.requested.decoder == "autoregressive")
         async with brings(lambda: shown.option_count == len(stage.app.available_themes), pilot):
             prompt.load_text("/theme ")
-        async with brings(lambda: not shown.display, pilot):
-            prompt.load_text("/model ")
+        await act(pilot, lambda: prompt.load_text("/model "), brings=lambda: not shown.display)
 
 
 async def test_commands_set_numbers_and_what_is_wrong_is_said() -> None:
@@ -137,6 +136,7 @@ async def test_what_a_key_or_a_form_refuses_puts_no_command_into_the_prompt() ->
             async with brings(lambda number=number: len(stage.notices) == number, pilot):  # type: ignore[misc]
                 await pilot.press(key)
             assert stage.prompt == ""
+        assert stage.notices[1:3] == ["Nothing has been answered yet."] * 2
 
 
 async def test_during_an_answer_a_command_that_has_to_wait_stays_in_the_prompt() -> None:
@@ -151,8 +151,7 @@ async def test_during_an_answer_a_command_that_has_to_wait_stays_in_the_prompt()
 async def test_enter_runs_what_is_typed_by_then_and_not_what_the_list_held_before() -> None:
     async with Room().running() as (pilot, stage):
         prompt = stage.app.query_one(Prompt)
-        async with brings(lambda: prompt.commands.display, pilot):
-            prompt.insert("/l")
+        await act(pilot, lambda: prompt.insert("/l"), brings=lambda: prompt.commands.display)
         async with brings(lambda: stage.session.requested.decoder == "lookahead", pilot):
             prompt.load_text("/decoder lookahead")
             await prompt.action_send()
@@ -207,8 +206,7 @@ async def test_the_list_of_models_takes_what_is_typed_too() -> None:
     async with Room(FakeEngine(), FakeEngine(hold_loading=True)).running() as (pilot, stage):
         await ask(pilot, "/model", brings=shows(pilot, ModelsScreen))
         await press(pilot, *"owner", "slash", "x", "enter", brings=lambda: "looking for owner/x …" in stage.status)
-        async with brings(lambda: bool(stage.notices), pilot):
-            stage.engines[1].fail_fatally()
+        await act(pilot, stage.engines[1].fail_fatally, brings=lambda: bool(stage.notices))
         assert stage.models == ["owner/x"] and stage.prompt == "", "nobody typed a command"
 
 

@@ -14,7 +14,7 @@ from ladechat.session.recordings.replay import Recording
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage, answered, ask, begun, replaying
 from tests.fake_engine import ANSWER, FakeEngine, tokens
-from tests.waiting import brings, press
+from tests.waiting import act, brings, press
 
 
 def blocks(app: LadechatApp) -> list[tuple[str, str]]:
@@ -32,12 +32,10 @@ async def recorded(path: Path) -> tuple[list[tuple[str, str]], list[list[str]]]:
         for steps, text in ((3, "One?"), (6, "/continue")):
             await ask(pilot, text, brings=lambda: stage.asking)
             assert stage.activity != "ready", "what is asked is under way, and can be stopped"
-            async with brings(lambda: engine.steps_done == steps, pilot):
-                engine.release(3)
+            await act(pilot, lambda: engine.release(3), brings=lambda: engine.steps_done == steps)
             await press(pilot, "escape", brings=lambda: not stage.asking)
         await ask(pilot, "/continue", brings=lambda: stage.asking)
-        async with brings(lambda: not stage.asking, pilot):
-            engine.release()
+        await act(pilot, engine.release, brings=lambda: not stage.asking)
         shown = blocks(stage.app)
         answers = stage.screen.view.presenter.answers
         assert answers.latest == 1 and len(answers.get(1) or ()) == engine.steps_done
@@ -83,15 +81,12 @@ async def test_what_came_of_a_continuation_that_broke_off_is_gone_when_the_answe
         await press(pilot, "escape", brings=lambda: not stage.asking)
         half = dict(blocks(stage.app))["model"]
         await ask(pilot, "/continue", brings=lambda: stage.asking)
-        async with brings(lambda: dict(blocks(stage.app))["model"] != half, pilot):
-            first.release(3)
+        await act(pilot, lambda: first.release(3), brings=lambda: dict(blocks(stage.app))["model"] != half)
         if dies:
-            async with brings(lambda: "the engine has ended" in stage.activity, pilot):
-                first.die()
+            await act(pilot, first.die, brings=lambda: "the engine has ended" in stage.activity)
             await press(pilot, "f5", brings=lambda: stage.activity == "ready")
         else:
-            async with brings(lambda: "It broke." in stage.text and not stage.asking, pilot):
-                first.break_off()
+            await act(pilot, first.break_off, brings=lambda: "It broke." in stage.text and not stage.asking)
         async with brings(lambda: dict(blocks(stage.app))["model"] == ANSWER and not stage.asking, pilot):
             await ask(pilot, "/continue")
             first.release()
@@ -117,14 +112,12 @@ async def test_an_answer_goes_on_in_its_place_though_something_was_said_below_it
     async with Stage(engine, store=store).running() as (pilot, stage):
         await ask(pilot, "One?", brings=lambda: stage.asking)
         for steps in (3, 6):
-            async with brings(lambda: engine.steps_done == steps, pilot):
-                engine.release(3)
+            await act(pilot, lambda: engine.release(3), brings=lambda: engine.steps_done == steps)
             await press(pilot, "escape", brings=lambda: not stage.asking)
             for prompt in ("Rhyme.", "Be brief."):
                 stage.session.instruct(prompt)
             await ask(pilot, "/continue", brings=lambda: stage.asking)
-        async with brings(lambda: not stage.asking, pilot):
-            engine.release()
+        await act(pilot, engine.release, brings=lambda: not stage.asking)
         shown = [(kind, written) for kind, written in blocks(stage.app) if written]
         (kept,) = store.conversations()
         half = replace(kept.exchanges[0], answer="".join(tokens(ANSWER)[:4]), system="Rhyme.")
@@ -165,8 +158,7 @@ async def test_what_is_to_go_on_waits_for_the_model_to_load_and_is_seen_to_wait(
             await pilot.press("escape")
         assert "waits" not in stage.status and not stage.asking
         await ask(pilot, "/continue", brings=lambda: "/continue waits" in stage.status)
-        async with brings(lambda: not stage.asking, pilot):
-            stage.engine.finish_loading()
+        await act(pilot, stage.engine.finish_loading, brings=lambda: not stage.asking)
         assert stage.activity == "ready" and "waits" not in stage.status
         assert len(stage.engine.questions) == (0 if complete else 1)
         assert ("This answer is complete" in stage.text) == complete

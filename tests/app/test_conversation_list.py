@@ -13,7 +13,7 @@ from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.listed import kept, listed, lists, new_stage, rows, said, show_list, shown, three, three_listed
 from tests.app.stage import answered, ask, burst, footer_names
 from tests.session.conversations import exchange, forbid, write
-from tests.waiting import brings, patience, press, until
+from tests.waiting import act, brings, patience, press, until
 
 
 async def test_what_would_steer_the_terminal_is_made_visible_in_the_list(tmp_path: Path) -> None:
@@ -92,12 +92,6 @@ async def test_a_list_whose_folder_or_file_cannot_be_read_says_so_and_lists_the_
         assert said(stage).startswith(f"{tmp_path / 'talks'} cannot be read: Permission denied")
 
 
-async def test_a_list_without_conversations_says_so(tmp_path: Path) -> None:
-    async with listed(new_stage(tmp_path), 0) as (pilot, stage):
-        assert said(stage) == NONE_YET
-        await press(pilot, "escape", brings=stage.in_front)
-
-
 async def test_f2_gives_a_title_and_escape_leaves_it(tmp_path: Path) -> None:
     async with three_listed(tmp_path) as (pilot, stage):
         async with brings(lambda: stage.app.screen.query_one("#title", Input).value == "Why W?", pilot):
@@ -131,8 +125,7 @@ async def test_what_was_deleted_can_be_brought_back_after_the_list_was_left(tmp_
 
 async def test_a_burst_of_text_and_f8_deletes_what_the_text_finds_and_not_what_more_text_would(tmp_path: Path) -> None:
     async with three_listed(tmp_path) as (pilot, stage):
-        async with brings(lists(stage, 1), pilot):
-            burst(pilot, *"width", "f8", "ctrl+u", *"hello")
+        await act(pilot, lambda: burst(pilot, *"width", "f8", "ctrl+u", *"hello"), brings=lists(stage, 1))
         assert "Hello?" in rows(stage)[0]
     assert [one.title for one in kept(tmp_path)] == ["What is the pool?", "Hello?"]
 
@@ -153,8 +146,7 @@ async def test_keys_wait_for_a_list_that_is_still_read(tmp_path: Path, monkeypat
         async with brings(lambda: stage.app.focused is not None and stage.app.focused.id == "search"):
             burst(pilot, "ctrl+o")  # the pilot would wait until the list is read
         burst(pilot, *"width", "enter")
-        async with brings(stage.in_front, pilot):
-            read.set()
+        await act(pilot, read.set, brings=stage.in_front)
         assert "Why W?" in stage.text
 
 
@@ -167,8 +159,10 @@ async def test_a_burst_gives_the_title_that_was_typed(tmp_path: Path) -> None:
     assert [one.title for one in kept(tmp_path)] == ["What is the pool?", "Width of it", "Hello?"]
 
 
-async def test_the_conversation_that_is_open_is_not_deleted(tmp_path: Path) -> None:
-    async with new_stage(tmp_path).running() as (pilot, stage):
+async def test_an_empty_list_says_so_and_the_conversation_that_is_open_is_not_deleted(tmp_path: Path) -> None:
+    async with listed(new_stage(tmp_path), 0) as (pilot, stage):
+        assert said(stage) == NONE_YET
+        await press(pilot, "escape", brings=stage.in_front)
         await answered(pilot, stage, "One?")
         await show_list(pilot, stage, 1)
         assert "open" in rows(stage)[0]

@@ -16,7 +16,7 @@ from tests.app.listed import ANSWERS, kept, new_stage, rows, show_list, shown, t
 from tests.app.stage import Stage, answered, ask
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
-from tests.waiting import brings, press, until
+from tests.waiting import act, brings, press, until
 
 WHO_GOES_ON = "Llama answered here last; demo model goes on with it. /model org/Llama takes that one."
 
@@ -102,8 +102,7 @@ async def test_only_a_model_that_has_loaded_is_said_to_go_on_with_a_conversation
             stage.engine.fail_fatally("model_not_found")
         assert stage.notices == []
         await press(pilot, "f5", brings=lambda: "reading the weights" in stage.activity)
-        async with brings(lambda: stage.notices == [WHO_GOES_ON], pilot):
-            loading.finish_loading()
+        await act(pilot, loading.finish_loading, brings=lambda: stage.notices == [WHO_GOES_ON])
 
 
 async def test_nothing_is_opened_while_an_answer_is_being_written(tmp_path: Path) -> None:

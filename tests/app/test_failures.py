@@ -15,14 +15,7 @@ from ladechat.session.conversations.conversation import UNANSWERED
 from ladechat.session.source import State
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, begun, shows
 from tests.fake_engine import ANSWER, FakeEngine
-from tests.waiting import brings, press, until
-
-
-async def test_what_is_to_be_known_of_a_checkpoint_stands_on_the_screen() -> None:
-    engine = FakeEngine()
-    engine.notices = ["Its temperature is hot, which cannot be.", "Answers also end at <|im_end|>."]
-    async with Stage(engine).running() as (pilot, stage):
-        await until(lambda: all(notice in stage.text for notice in engine.notices), pilot)
+from tests.waiting import act, brings, press, until
 
 
 async def test_a_failed_turn_gives_the_question_back_and_the_next_one_is_answered() -> None:
@@ -45,8 +38,7 @@ async def test_an_answer_that_breaks_off_loses_neither_its_question_nor_the_one_
             engine.hold()
             engine.break_off()
         assert "It broke. Try again." in stage.text and stage.prompt == "First?"
-        async with brings(lambda: not stage.asking, pilot):
-            engine.release()
+        await act(pilot, engine.release, brings=lambda: not stage.asking)
         assert [message.content for message in engine.questions[1].messages] == ["Second?"]
         assert [message.content for message in stage.session.conversation.messages][:1] == ["Second?"]
 
@@ -54,8 +46,7 @@ async def test_an_answer_that_breaks_off_loses_neither_its_question_nor_the_one_
 async def test_an_answer_that_the_engine_broke_off_is_asked_again_and_not_continued() -> None:
     async with Stage(FakeEngine(hold_steps=True), FakeEngine()).running() as (pilot, stage):
         await begun(pilot, stage, 2)
-        async with brings(lambda: stage.prompt == "One?", pilot):
-            stage.engine.die()
+        await act(pilot, stage.engine.die, brings=lambda: stage.prompt == "One?")
         await press(pilot, "f5", brings=lambda: len(stage.started) == 2 and stage.activity == "ready")
         async with brings(lambda: stage.notice == UNANSWERED, pilot):
             await stage.app.run_action("continue", stage.screen)
@@ -100,15 +91,13 @@ async def test_a_question_given_back_does_not_overwrite_what_is_being_typed() ->
 async def test_when_the_engine_dies_the_conversation_goes_on_with_a_new_one() -> None:
     async with Stage(FakeEngine(), FakeEngine(hold_steps=True), FakeEngine()).running() as (pilot, stage):
         await answered(pilot, stage, "One?")
-        async with brings(lambda: "The engine has ended." in stage.text and "F5" in stage.text, pilot):
-            stage.engine.die()
+        await act(pilot, stage.engine.die, brings=lambda: "The engine has ended." in stage.text and "F5" in stage.text)
         assert SHOWN_ANSWER in stage.text
         await ask(pilot, "Anyone there?", brings=lambda: stage.prompt == "Anyone there?")
         await press(pilot, "f5", brings=lambda: len(stage.started) == 2 and stage.activity == "ready")
 
         await begun(pilot, stage, 2, "Two?")
-        async with brings(lambda: stage.prompt == "Two?", pilot):
-            stage.engine.die()
+        await act(pilot, stage.engine.die, brings=lambda: stage.prompt == "Two?")
         await press(pilot, "f5", brings=lambda: len(stage.started) == 3)
         await answered(pilot, stage, "Two?", times=2)
         assert [message.content for message in stage.engine.questions[0].messages] == ["One?", ANSWER, "Two?"]
@@ -128,8 +117,7 @@ class Preparing(FakeEngine):
 async def test_the_status_says_that_a_question_is_prepared_until_its_answer_begins_or_it_is_refused() -> None:
     async with Stage(engine := Preparing()).ready() as (pilot, stage):
         await ask(pilot, "One?", brings=lambda: stage.activity == "preparing the question …")
-        async with brings(lambda: stage.activity == "ready", pilot):
-            engine.refuse()
+        await act(pilot, engine.refuse, brings=lambda: stage.activity == "ready")
 
 
 async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,8 +135,7 @@ async def test_an_engine_that_says_nothing_for_long_is_noticed_until_it_speaks(m
 async def test_a_reason_for_the_end_is_told_and_told_once_with_the_key_or_command_that_helps() -> None:
     async with Stage(FakeEngine(hold_loading=True), FakeEngine(hold_loading=True)).running() as (pilot, stage):
         await until(lambda: bool(stage.started), pilot)
-        async with brings(lambda: "The weights are torn. Mend them." in stage.text, pilot):
-            stage.engine.fail_fatally()
+        await act(pilot, stage.engine.fail_fatally, brings=lambda: "The weights are torn. Mend them." in stage.text)
         assert "The engine has ended." not in stage.text
         assert stage.activity == "the engine has ended · F5 starts it again, /model NAME takes another model"
         await ask(pilot, "/model", brings=shows(pilot, ModelsScreen))
@@ -177,8 +164,7 @@ async def test_a_question_that_waits_again_is_asked_once_and_in_the_place_of_the
         stage.engine.hold()
         await press(pilot, "ctrl+r", brings=lambda: stage.asking)
         await ask(pilot, "Two?", brings=lambda: "1 question waits" in stage.status)
-        async with brings(lambda: not stage.asking, pilot):
-            stage.engine.die()
+        await act(pilot, stage.engine.die, brings=lambda: not stage.asking)
         assert stage.text.count("first") == 1 and stage.session.waiting == ("One?", "Two?")
         async with brings(
             lambda: len(stage.started) == 2 and len(stage.engine.questions) == 2 and not stage.asking, pilot
@@ -192,16 +178,14 @@ async def test_a_new_conversation_does_not_ask_what_waited_in_the_old_one() -> N
     async with Stage(FakeEngine(hold_steps=True), FakeEngine()).running() as (pilot, stage):
         await ask(pilot, "One?", brings=lambda: stage.asking)
         await ask(pilot, "Two?", brings=lambda: "1 question waits" in stage.status)
-        async with brings(lambda: not stage.asking, pilot):
-            stage.engine.die()
+        await act(pilot, stage.engine.die, brings=lambda: not stage.asking)
         await press(pilot, "ctrl+l", "f5", brings=lambda: len(stage.started) == 2 and stage.activity == "ready")
         assert stage.engine.questions == []
 
 
 async def test_a_restarted_engine_has_the_settings_that_were_wished_for_meanwhile() -> None:
     async with Stage(FakeEngine(), FakeEngine()).ready() as (pilot, stage):
-        async with brings(lambda: "has ended" in stage.text, pilot):
-            stage.engine.die()
+        await act(pilot, stage.engine.die, brings=lambda: "has ended" in stage.text)
         async with brings(lambda: stage.session.requested.parameters == {"window": 6}, pilot):
             stage.slider("window").focus()
             await pilot.press("right")
@@ -209,21 +193,16 @@ async def test_a_restarted_engine_has_the_settings_that_were_wished_for_meanwhil
         assert stage.settings[1] == Settings(decoder="autoregressive", parameters={"window": 6})
 
 
-async def test_a_trimmed_history_is_mentioned() -> None:
+async def test_what_is_to_be_known_of_a_checkpoint_its_template_and_a_trimmed_history_is_mentioned_once() -> None:
     engine = FakeEngine()
-    async with Stage(engine).running() as (pilot, stage):
+    engine.notices = ["Its temperature is hot, which cannot be.", "Answers also end at <|im_end|>."]
+    engine.folds_system = True
+    async with Stage(engine, system="Be brief.").ready() as (pilot, stage):
+        assert all(notice in stage.text for notice in engine.notices)
         await answered(pilot, stage, "One?")
         engine.trim_next = True
         await answered(pilot, stage, "Two?", times=2)
         assert "the oldest question was left out of this prompt, with its answer (1,100 → 600 tokens)" in stage.text
-
-
-async def test_a_system_prompt_that_the_chat_template_has_no_place_for_is_mentioned_once() -> None:
-    engine = FakeEngine()
-    engine.folds_system = True
-    async with Stage(engine, system="Be brief.").running() as (pilot, stage):
-        await answered(pilot, stage, "One?")
-        await answered(pilot, stage, "Two?", times=2)
         assert stage.text.count("no place for a system prompt") == 1
         await ask(pilot, "/system Be kind.")
         await answered(pilot, stage, "Three?", times=3)

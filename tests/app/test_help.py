@@ -6,11 +6,10 @@ from textual.widgets import Static
 from ladechat.app import LadechatApp
 from ladechat.keys import APP_KEYS, REPLAY_KEYS, key_names
 from ladechat.screens.help.help import ALWAYS, PASSES, HelpScreen
-from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.recordings.replay import Recording
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.prompt.prompt import Prompt
-from tests.app.stage import Driver, Stage, shows
+from tests.app.stage import Stage, replaying, shows
 from tests.session.streams import GOLDEN
 from tests.waiting import brings, press
 
@@ -53,14 +52,9 @@ async def test_it_explains_the_chat_and_goes_back_to_what_was_typed(close: str) 
 
 
 async def test_a_replay_has_its_own_keys_in_it() -> None:
-    app = LadechatApp(ReplayScreen(Recording.read(GOLDEN[-1])))
-
-    async def check(pilot: Driver) -> None:
+    async with replaying(Recording.read(GOLDEN[-1]), size=(160, 200)) as (pilot, app, _):
         await press(pilot, "f1", brings=shows(pilot, HelpScreen))
         text = shown(app)
         assert all(key.tooltip in text for key in REPLAY_KEYS)
         here, _, away = text.partition("Not on the screen now")
         assert "It comes with " in away and "In the chat" not in here
-
-    async with app.run_test(size=(160, 200)) as pilot:
-        await check(pilot)

@@ -15,7 +15,7 @@ from ladechat.widgets.sliders.sliders import Sliders
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, begun, entries, footer_has_room, footer_names
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, press, until
+from tests.waiting import act, brings, press, until
 
 
 @pytest.mark.parametrize(("parameter", "value"), [("window", 6), ("ngram", 4), ("guesses", 6)])
@@ -44,8 +44,7 @@ async def test_a_slider_takes_effect_in_the_middle_of_an_answer() -> None:
         async with brings(lambda: stage.engine.settings.parameters == {"window": 9}, pilot):
             stage.slider("window").focus()
             await pilot.press("9")
-        async with brings(lambda: not stage.asking, pilot):
-            stage.engine.release()
+        await act(pilot, stage.engine.release, brings=lambda: not stage.asking)
         assert SHOWN_ANSWER in stage.text
 
 
@@ -108,8 +107,7 @@ async def test_f3_switches_between_plain_decoding_and_the_decoder_before() -> No
         async with brings(lambda: status.decoder == "suffix matching", pilot):
             commands["Decoder: suffix matching"].callback()
             await pilot.press("f3", "f3")
-        async with brings(lambda: status.decoder == "auto", pilot):
-            commands["Decoder: auto"].callback()
+        await act(pilot, commands["Decoder: auto"].callback, brings=lambda: status.decoder == "auto")
         assert decoders_wished(stage) == ["autoregressive", "auto", "suffix", "autoregressive", "suffix", "auto"]
         assert any("window" in title.casefold() for title in commands), "a newcomer looks for it there"
 
@@ -224,8 +222,7 @@ async def test_the_command_palette_lists_what_keys_do_and_the_answer_goes_on_beh
         for query, title in FOUND.items():
             stage.app.screen.query_one(palette.CommandInput).value = query
             await until(partial(lists, listed, title), pilot)
-        async with brings(lambda: not stage.session.asking, pilot):
-            stage.engine.release()
+        await act(pilot, stage.engine.release, brings=lambda: not stage.session.asking)
         await press(pilot, "escape", brings=lambda: stage.app.screen is stage.screen and SHOWN_ANSWER in stage.text)
 
 

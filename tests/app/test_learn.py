@@ -32,7 +32,7 @@ from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered, entries, shows
 from tests.app.test_help import shown
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, press, until
+from tests.waiting import act, brings, press, until
 
 SHORT = "The pool keeps what the window has written."
 
@@ -158,8 +158,7 @@ async def test_a_key_that_skips_shows_the_result_of_a_prediction_first() -> None
             engine.release(5)
         async with brings(lambda: (room.place, room.screen.lesson.page.outcome) == (("one_token", 2), None), pilot):
             await pilot.press("enter", "1", "left", "n", "n")
-        async with brings(lambda: room.screen.lesson.page.outcome is not None, pilot):
-            engine.release()
+        await act(pilot, engine.release, brings=lambda: room.screen.lesson.page.outcome is not None)
         await press(pilot, "n", brings=lambda: room.place == ("jacobi", 0))
 
 
@@ -191,8 +190,7 @@ async def test_behind_the_last_card_enter_leaves_and_the_next_time_begins_anew(t
 async def test_an_engine_that_ends_is_said_and_f5_goes_on_with_the_scene() -> None:
     async with Room(FakeEngine(), FakeEngine()).ready() as (pilot, room):
         await press(pilot, "enter", "enter", brings=lambda: room.at("one_token", 1))
-        async with brings(lambda: "F5 starts it again" in room.card.hint, pilot):
-            room.engines[0].die()
+        await act(pilot, room.engines[0].die, brings=lambda: "F5 starts it again" in room.card.hint)
         await press(pilot, "f5", brings=lambda: room.engines[1].steps_done == 5 and room.at("one_token", 1))
         assert room.card.text.startswith("5 passes")
 
@@ -207,8 +205,7 @@ async def test_in_the_smallest_terminal_a_card_can_be_read_to_its_end_and_says_w
         last = " ".join(room.card.text.split()[-3:])
         assert "Enter goes on" in shown()
         await press(pilot, *["down"] * len(room.card.text.split()), brings=lambda: last in shown())
-        async with brings(lambda: "this scene goes on" in shown(), pilot):
-            room.engines[0].die()
+        await act(pilot, room.engines[0].die, brings=lambda: "this scene goes on" in shown())
         assert "The engine has ended. F5 starts it again" in shown()
 
 
@@ -228,16 +225,14 @@ async def test_while_the_model_loads_the_card_says_so() -> None:
     async with room.app.run_test(size=(80, 24)) as pilot:
         await until(lambda: room.screen.query_one(StatusLine).activity.startswith("reading the weights"), pilot)
         await press(pilot, "enter", brings=lambda: room.card.text.startswith("The model is being loaded."))
-        async with brings(lambda: room.card.text.startswith("5 passes"), pilot):
-            room.engines[0].finish_loading()
+        await act(pilot, room.engines[0].finish_loading, brings=lambda: room.card.text.startswith("5 passes"))
 
 
 @pytest.mark.full
 async def test_an_engine_that_dies_in_an_answer_leaves_nothing_stuck() -> None:
     async with Room(FakeEngine(hold_steps=True)).ready() as (pilot, room):
         await press(pilot, "enter", brings=lambda: len(room.engines[0].questions) == 1)
-        async with brings(lambda: room.card.text == MISSED, pilot):
-            room.engines[0].fail_fatally()
+        await act(pilot, room.engines[0].fail_fatally, brings=lambda: room.card.text == MISSED)
         await press(pilot, "n", brings=lambda: room.place == ("jacobi", 0))
 
 
@@ -271,8 +266,7 @@ async def test_from_the_chat_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
         await answered(pilot, stage, "One?")
         before = stage.text
         entry = next(one for one in stage.screen.commands() if one.title == "Learn how it works")
-        async with brings(shows(pilot, LearnScreen), pilot):
-            entry.callback()
+        await act(pilot, entry.callback, brings=shows(pilot, LearnScreen))
         titles = entries(stage.app).keys()
         assert {"Go on", "Scene 4: The n-gram pool"} <= titles
         await press(pilot, "escape", brings=lambda: stage.app.screen is stage.screen and engine.closed)

@@ -10,15 +10,14 @@ from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage, answered, ask, begun
 from tests.fake_engine import ANSWER, FakeEngine
-from tests.waiting import brings, patience, press, until
+from tests.waiting import act, brings, patience, press, until
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
 async def test_a_key_stops_the_answer_and_what_there_is_of_it_is_kept(key: str) -> None:
     async with Stage(FakeEngine(hold_steps=True)).running() as (pilot, stage):
         await ask(pilot, "One?", brings=lambda: stage.asking)
-        async with brings(lambda: "The n-gram" in stage.text, pilot):
-            stage.engine.release(4)
+        await act(pilot, lambda: stage.engine.release(4), brings=lambda: "The n-gram" in stage.text)
         await press(pilot, key, brings=lambda: not stage.asking)
         assert stage.engine.commands.count(Stop()) == 1
         assert "stopped" in stage.text

@@ -35,7 +35,7 @@ from tests.app.stage import (
 )
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
-from tests.waiting import brings, press, until
+from tests.waiting import act, brings, press, until
 
 SIZE = (120, 40)
 
@@ -117,10 +117,8 @@ async def test_an_answer_goes_on_while_its_panels_stay_and_a_question_ends_that(
         await begun(pilot, stage, 6)
         await pilot.press("left", "left")
         shown = stage.app.query_one(SpeedPanel).rows(50, 10)
-        async with brings(lambda: "pass 4 of 11" in stage.status, pilot):
-            stage.engine.release(5)
-        async with brings(lambda: not stage.asking, pilot):
-            stage.engine.release()
+        await act(pilot, lambda: stage.engine.release(5), brings=lambda: "pass 4 of 11" in stage.status)
+        await act(pilot, stage.engine.release, brings=lambda: not stage.asking)
         assert SHOWN_ANSWER in stage.text, "the text grows"
         assert stage.app.query_one(SpeedPanel).rows(50, 10) == shown
         await answered(pilot, stage, "Two?", times=2)

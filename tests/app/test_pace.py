@@ -37,16 +37,6 @@ def held() -> Stage:
     return Stage(FakeEngine(hold_steps=True))
 
 
-async def test_space_pauses_the_engine_and_goes_on() -> None:
-    async with held().running() as (pilot, stage):
-        await paused(pilot, stage)
-        assert SHOWN_ANSWER not in stage.text and stage.prompt == ""
-        await press(pilot, "space", brings=lambda: not stage.asking)
-        assert SHOWN_ANSWER in stage.text
-        assert paces(stage) == [Pace(steps_per_second=0), Pace()]
-        assert "paused" not in stage.status
-
-
 async def test_the_right_arrow_takes_one_step_while_paused_and_none_while_not() -> None:
     async with held().running() as (pilot, stage):
         await answering(pilot, stage)
@@ -85,13 +75,15 @@ async def test_f6_is_four_steps_a_second_and_back_also_between_answers() -> None
         await until(lambda: paces(stage) == [Pace(steps_per_second=4), Pace()], pilot)
 
 
-async def test_the_rate_is_kept_over_a_pause_and_can_be_changed_in_it() -> None:
+async def test_space_pauses_the_engine_and_goes_on_at_the_rate_that_was_kept_or_set_meanwhile() -> None:
     async with held().running() as (pilot, stage):
         await paused(pilot, stage)
+        assert SHOWN_ANSWER not in stage.text and stage.prompt == ""
+        assert paces(stage) == [Pace(steps_per_second=0)]
         await press(pilot, "f6", "]", brings=lambda: f"{HINT} · 8 passes/s" in stage.status)
         assert stage.engine.pace == 0
         await press(pilot, "space", brings=lambda: not stage.asking)
-        assert stage.engine.pace == 8
+        assert SHOWN_ANSWER in stage.text and stage.engine.pace == 8 and "paused" not in stage.status
 
 
 async def test_what_is_typed_goes_to_the_prompt_unless_it_is_empty_and_an_answer_is_under_way() -> None:
@@ -151,27 +143,16 @@ async def test_the_footer_has_room_for_the_keys_of_the_pace_while_they_act(size:
         await press(pilot, "backspace", brings=lambda: names() == expected)
 
 
-async def test_the_palette_has_the_pace_while_an_answer_is_under_way() -> None:
-    async with held().running() as (pilot, stage):
+async def test_the_palette_has_the_pace_in_an_answer_and_the_footer_unless_its_keys_would_be_typed() -> None:
+    async with held().ready() as (pilot, stage):
 
-        def names() -> set[str]:
-            return entries(stage.app).keys()
+        def in_footer() -> bool:
+            bindings = stage.app.screen.active_bindings.values()
+            return any(active.binding.show and active.binding.action == "pause" for active in bindings)
 
-        await until(lambda: stage.activity == "ready", pilot)
-        assert not {"Pause", "One pass", "Slower", "Faster"} & names()
+        assert not {"Pause", "One pass", "Slower", "Faster"} & entries(stage.app).keys()
         await answering(pilot, stage)
-        assert {"Pause", "Slower", "Faster"} <= names() and "One pass" not in names()
-
-
-async def test_the_footer_has_no_key_of_the_pace_while_it_would_be_typed() -> None:
-    stage = held()
-
-    def in_footer() -> bool:
-        bindings = stage.app.screen.active_bindings.values()
-        return any(active.binding.show and active.binding.action == "pause" for active in bindings)
-
-    async with stage.app.run_test() as pilot:
-        await answering(pilot, stage)
+        assert {"Pause", "Slower", "Faster"} <= entries(stage.app).keys() and "One pass" not in entries(stage.app)
         assert in_footer()
         async with brings(lambda: not in_footer(), pilot):
             await pilot.press("x")

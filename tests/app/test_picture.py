@@ -11,7 +11,7 @@ from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.slider import Slider
 from tests.app.stage import Driver, Stage, begun, shows
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, press
+from tests.waiting import act, brings, press
 
 PANELS = ("window", "pool", "mask", "biography", "speed")
 
@@ -57,8 +57,7 @@ async def test_f10_shows_one_thing_at_a_time_and_then_all_again() -> None:
         assert stage.slider("window").render_line(0).text.startswith("W ━"), "no room for its name"
         await press(pilot, "f10", brings=lambda: visible(stage) == {"mask", "speed"})
         answer = stage.app.query_one(SidePanels).answer
-        async with brings(lambda: len(answer) == 15, pilot):
-            stage.engine.release(3)
+        await act(pilot, lambda: stage.engine.release(3), brings=lambda: len(answer) == 15)
         assert visible(stage) == {"mask", "speed"}, "steps do not change it"
         async with brings(shows(pilot, ExplainScreen), pilot):
             await pilot.resize_terminal(60, 16)

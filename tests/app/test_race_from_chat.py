@@ -9,7 +9,7 @@ from ladechat.widgets.bars.seek_bar import Transport
 from ladechat.widgets.race import Remarks
 from tests.app.stage import Driver, Stage, answered, ask, shows
 from tests.fake_engine import ANSWER, FakeEngine
-from tests.waiting import brings, press, until
+from tests.waiting import act, brings, press, until
 
 
 async def racing(pilot: Driver, *keys: str) -> RaceScreen:
@@ -49,19 +49,14 @@ async def test_f9_races_on_the_last_question_and_nothing_in_the_chat_is_lost() -
         assert stage.engine.questions[-1].decoder is None and not stage.engine.questions[-1].fresh
 
 
-async def test_f9_races_on_what_is_typed_and_leaves_it_there() -> None:
+async def test_f9_races_on_what_is_typed_and_leaves_it_there_and_a_command_races_on_its_question() -> None:
     async with Stage().ready() as (pilot, stage):
-        screen = await raced(pilot, *"Why", "f9")
-        assert screen.race.question == "Why"
-        await press(pilot, "escape", brings=stage.in_front)
-        assert stage.prompt == "Why"
-
-
-@pytest.mark.full
-async def test_race_with_a_question_races_on_that() -> None:
-    async with Stage().ready() as (pilot, stage):
-        await ask(pilot, "/race Why W?", brings=shows(pilot, RaceScreen))
-        assert isinstance(stage.app.screen, RaceScreen) and stage.app.screen.race.question == "Why W?"
+        typed, sent = [*"Why", "f9"], ["ctrl+u", *"/race Why W?", "enter"]
+        for keys, question, left in ((typed, "Why", "Why"), (sent, "Why W?", "")):
+            screen = await raced(pilot, *keys)
+            assert screen.race.question == question
+            await press(pilot, "escape", brings=stage.in_front)
+            assert stage.prompt == left
 
 
 async def test_f9_without_a_question_and_during_an_answer_says_what_to_do() -> None:
@@ -79,8 +74,7 @@ async def test_f9_without_a_question_and_during_an_answer_says_what_to_do() -> N
 async def test_f9_while_the_model_loads_races_as_soon_as_it_is_there() -> None:
     async with Stage(FakeEngine(hold_loading=True)).running() as (pilot, stage):
         screen = await racing(pilot, *"Why", "f9")
-        async with brings(lambda: screen.track is not None, pilot):
-            stage.engine.finish_loading()
+        await act(pilot, stage.engine.finish_loading, brings=lambda: screen.track is not None)
         assert len(screen.race.lanes) == 4 and len(stage.started) == 1
         await pilot.press("escape")
         await press(pilot, "enter", brings=lambda: stage.text.count(" tokens a pass") == 1)
@@ -90,8 +84,7 @@ async def test_leaving_in_the_middle_of_a_race_ends_its_turn_and_the_chat_goes_o
     async with Stage(FakeEngine(hold_steps=True)).ready() as (pilot, stage):
         screen = await racing(pilot, *"Why", "f9")
         await until(lambda: screen.race.lanes, pilot)
-        async with brings(lambda: screen.race.lanes[0].steps, pilot):
-            stage.engine.release(3)
+        await act(pilot, lambda: stage.engine.release(3), brings=lambda: screen.race.lanes[0].steps)
         await press(pilot, "ctrl+c", brings=lambda: stage.app.screen is stage.screen and not stage.session.racing)
         assert Stop() in stage.engine.commands and stage.prompt == "Why"
         stage.engine.release()
@@ -104,8 +97,7 @@ async def test_f9_says_why_there_is_no_race_while_another_model_is_looked_for_or
         stage.session.use_model("owner/other", stage._new_engine)
         await press(pilot, *"Why", "f9", brings=lambda: "other is being looked for" in " ".join(stage.notices))
         stage.session.stop()
-        async with brings(lambda: stage.session.state is State.ENDED, pilot):
-            stage.engines[0].die()
+        await act(pilot, stage.engines[0].die, brings=lambda: stage.session.state is State.ENDED)
         await press(pilot, "f9", brings=lambda: "The engine has ended. F5" in " ".join(stage.notices))
         assert stage.app.screen is stage.screen and stage.prompt == "Why"
 

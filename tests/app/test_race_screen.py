@@ -22,7 +22,7 @@ from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Driver, entries, footer_names, shows
 from tests.app.test_help import shown
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, press, until
+from tests.waiting import act, brings, press, until
 
 QUESTION = "What is the n-gram pool?"
 
@@ -77,17 +77,12 @@ def text_of(view: LaneView) -> str:
     return chosen[0].strip() if chosen else ""
 
 
-async def test_arrows_step_and_go_back() -> None:
+async def test_arrows_step_and_end_shows_whole_answers_and_the_seal_and_home_the_start() -> None:
     async with Room().at_start() as (pilot, room):
-        assert room.steps == [0, 0, 0, 0] and room.track.at == 0
+        assert room.steps == [0, 0, 0, 0] and "identical" not in room.remarks
         await press(pilot, "right", "right", "right", brings=lambda: room.steps == [3, 3, 3, 3])
         await press(pilot, "left", brings=lambda: room.steps == [2, 2, 2, 2])
         assert text_of(room.screen.query(LaneView)[0]) == "The n"
-
-
-async def test_end_shows_whole_answers_and_the_seal_and_home_the_start() -> None:
-    async with Room().at_start() as (pilot, room):
-        assert "identical" not in room.remarks
         await press(pilot, "end", brings=lambda: room.steps == [len(lane.steps) for lane in room.measuring.lanes])
         whole = {text_of(view) for view in room.screen.query(LaneView)}
         assert len(whole) == 1 and whole.pop().startswith("The n-gram pool")
@@ -118,7 +113,7 @@ async def test_f1_explains_the_decoders_that_race_and_the_keys() -> None:
             assert heading not in text, "there is neither a slider nor a panel in a race"
 
 
-async def test_keys_change_the_clock_the_speed_and_the_look() -> None:
+async def test_keys_change_the_clock_the_speed_and_the_look_and_ctrl_q_leaves() -> None:
     async with Room().at_start() as (pilot, room):
         transport = room.screen.query_one(Transport)
         assert transport.state == "‖ pass by pass 1×"
@@ -133,6 +128,7 @@ async def test_keys_change_the_clock_the_speed_and_the_look() -> None:
             lambda: {view.transcript.palette.look for view in room.screen.query(LaneView)} == {Look.DEMO}, pilot
         ):
             await pilot.press("f4")
+        await press(pilot, "ctrl+q", brings=lambda: room.app.return_code == 0)
 
 
 async def test_whoever_leads_and_how_each_came_in_is_written() -> None:
@@ -192,8 +188,7 @@ async def test_lanes_that_come_long_after_the_screen_wrap_their_answers_at_words
     room = Room(FakeEngine(hold_loading=True, hold_steps=True))
     async with room.app.run_test() as pilot:
         await until(lambda: "reading the weights" in room.screen.query_one(Transport).state, pilot)
-        async with brings(lambda: len(room.screen.query(LaneView)) == 4, pilot):
-            room.engine.finish_loading()
+        await act(pilot, room.engine.finish_loading, brings=lambda: len(room.screen.query(LaneView)) == 4)
         room.engine.release()
         await room.measured(pilot)
         await press(pilot, "end", brings=lambda: room.steps[0] > 0)
@@ -201,33 +196,22 @@ async def test_lanes_that_come_long_after_the_screen_wrap_their_answers_at_words
         assert lines[0].strip().startswith("The n-gram pool keeps what the window")
 
 
-async def test_while_a_decoder_is_measured_the_screen_says_which() -> None:
+async def test_while_a_decoder_is_measured_the_screen_says_which_and_escape_stops_it_and_then_leaves() -> None:
     room = Room(FakeEngine(hold_steps=True))
     async with room.app.run_test() as pilot:
-        async with brings(lambda: room.screen.query_one(Transport).state == "measuring plain decoding", pilot):
-            room.engine.release(2)
+        transport = room.screen.query_one(Transport)
+        await act(pilot, lambda: room.engine.release(2), brings=lambda: transport.state == "measuring plain decoding")
         await until(lambda: room.screen.query(LaneHead)[0].standing.figures[:1] == ("2 tokens",), pilot)
-        places = [head.standing.place for head in room.screen.query(LaneHead)]
-        assert places == ["measuring …", "waits", "waits", "waits"]
-        assert room.screen.query_one(Transport).facts == ("2 passes so far", "1 of 4", "Esc stops")
-        assert room.steps == [0, 0, 0, 0]
+        heads = room.screen.query(LaneHead)
+        assert [head.standing.place for head in heads] == ["measuring …", "waits", "waits", "waits"]
+        assert transport.facts == ("2 passes so far", "1 of 4", "Esc stops") and room.steps == [0, 0, 0, 0]
         assert footer_names(room.app) == ["Stop", "palette"], "keys that would do nothing are not offered"
         await pilot.press("space", "right", "left", "c", "r", "plus", "home", "end")
         assert room.screen.track is None
-    assert room.engine.closed
-
-
-async def test_escape_stops_measuring_shows_what_is_there_and_then_leaves() -> None:
-    room = Room(FakeEngine(hold_steps=True))
-    async with room.app.run_test() as pilot:
-        async with brings(lambda: bool(room.measuring.lanes) and len(room.measuring.lanes[0].steps) == 2, pilot):
-            room.engine.release(2)
         await press(pilot, "escape", brings=lambda: room.screen.track is not None)
         await room.measured(pilot)
-        assert room.app.is_running
         await press(pilot, "end", brings=lambda: room.steps == [2, 0, 0, 0] and room.track.at_end)
-        places = [head.standing.place for head in room.screen.query(LaneHead)]
-        assert places == ["stopped", *["not measured"] * 3]
+        assert [head.standing.place for head in heads] == ["stopped", *["not measured"] * 3]
         assert "Nothing to compare" in room.remarks
         await press(pilot, "escape", brings=lambda: room.app.return_code == 0)
     assert room.engine.closed
@@ -248,8 +232,7 @@ async def test_an_engine_that_fails_is_told_in_a_sentence() -> None:
     room = Room(FakeEngine(hold_loading=True))
     async with room.app.run_test() as pilot:
         await until(lambda: bool(room.screen.query(Transport)), pilot)
-        async with brings(lambda: "The weights are torn. Mend them." in room.remarks, pilot):
-            room.engine.fail_fatally()
+        await act(pilot, room.engine.fail_fatally, brings=lambda: "The weights are torn. Mend them." in room.remarks)
 
 
 async def test_what_the_model_cannot_do_ends_the_program_with_a_usage_error() -> None:
@@ -260,13 +243,7 @@ async def test_what_the_model_cannot_do_ends_the_program_with_a_usage_error() ->
         await until(lambda: room.app.return_code == 2, pilot)
 
 
-@pytest.mark.parametrize("key", ["ctrl+c", "ctrl+q"])
-async def test_other_keys_to_leave_with(key: str) -> None:
-    async with Room().at_start() as (pilot, room):
-        await press(pilot, key, brings=lambda: room.app.return_code == 0)
-
-
-async def test_ctrl_c_copies_a_selection(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ctrl_c_copies_a_selection_and_leaves_where_nothing_is_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[str] = []
     monkeypatch.setattr(LadechatApp, "copy_to_clipboard", lambda _, text: copied.append(text))
     async with Room().at_start() as (pilot, room):
@@ -274,3 +251,4 @@ async def test_ctrl_c_copies_a_selection(monkeypatch: pytest.MonkeyPatch) -> Non
         await press(pilot, "end", brings=lambda: room.steps[0] > 0)
         room.screen.selections = {transcript: Selection(Offset(2, 0), Offset(7, 0))}
         await press(pilot, "ctrl+c", brings=lambda: copied == ["The n"] and room.app.is_running)
+        await press(pilot, "ctrl+c", brings=lambda: room.app.return_code == 0)

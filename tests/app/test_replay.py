@@ -25,7 +25,7 @@ from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered, ask, entries, footer_has_room, footer_names, replaying
 from tests.fake_engine import FakeEngine
 from tests.session.streams import GOLDEN
-from tests.waiting import brings, press, until
+from tests.waiting import act, brings, press, until
 
 Cells = list[list[tuple[str, str]]]
 LEAVE = ("ctrl+q", "ctrl+c")
@@ -84,8 +84,7 @@ class RecordedSession:
             await press(pilot, "escape", brings=lambda: not stage.asking)
             stage.engine.fail_next = "message_too_long"
             await ask(pilot, "Far too long?", brings=lambda: stage.prompt == "Far too long?")
-            async with brings(lambda: "F5" in stage.activity, pilot):
-                stage.engine.die()
+            await act(pilot, stage.engine.die, brings=lambda: "F5" in stage.activity)
             await press(pilot, "f5", brings=lambda: len(stage.started) == 2 and stage.activity == "ready")
             await ask(pilot, "Three?")
             await self._steps(pilot, 99)
@@ -103,13 +102,11 @@ class RecordedSession:
         side = stage.app.query_one(SidePanels)
         engine.hold_end = True
         for number in range(engine.steps_done + 1, engine.steps_done + 1 + min(most, len(engine._coming))):
-            async with brings(lambda: len(side.answer) == number, pilot):
-                engine.release(1)
+            await act(pilot, lambda: engine.release(1), brings=lambda: len(side.answer) == number)
             await settled(pilot)
             self.screens.append(screen_of(stage.app))
         if not engine._coming:
-            async with brings(lambda: not stage.asking, pilot):
-                engine._finish("eos")
+            await act(pilot, lambda: engine._finish("eos"), brings=lambda: not stage.asking)
             engine.hold()
 
 

@@ -21,7 +21,7 @@ from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, begun, shows
 from tests.fake_engine import ANSWER, FakeEngine
-from tests.waiting import brings, press, until
+from tests.waiting import act, brings, press, until
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48), (200, 60)])
@@ -65,8 +65,7 @@ async def test_a_terminal_that_is_too_small_says_so_and_loses_nothing(size: tupl
         async with brings(lambda: small.display, pilot):
             await pilot.resize_terminal(*size)
         assert f"this terminal has {size[0]}×{size[1]}" in str(small.render())
-        async with brings(lambda: not stage.asking, pilot):
-            stage.engine.release()
+        await act(pilot, stage.engine.release, brings=lambda: not stage.asking)
         async with brings(lambda: not small.display, pilot):
             await pilot.resize_terminal(100, 30)
         assert SHOWN_ANSWER in stage.text

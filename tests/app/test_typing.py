@@ -9,7 +9,7 @@ from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage, ask
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, press, until
+from tests.waiting import act, brings, press, until
 
 
 async def test_typing_goes_to_the_prompt_from_the_conversation_and_from_a_slider() -> None:
@@ -25,8 +25,7 @@ async def test_typing_goes_to_the_prompt_from_the_conversation_and_from_a_slider
         assert stage.prompt == "1 ä?[" and not prompt.has_focus
         await press(pilot, "!", brings=lambda: stage.prompt == "1 ä?[!" and prompt.has_focus)
 
-        async with brings(lambda: transcript.has_focus, pilot):
-            transcript.focus()
+        await act(pilot, transcript.focus, brings=lambda: transcript.has_focus)
         async with brings(lambda: stage.prompt == "1 ä?[!two\nlines" and prompt.has_focus, pilot):
             stage.app.post_message(events.Paste("two\nlines"))
 

@@ -103,10 +103,7 @@ def test_pauses_are_shortened_in_a_film_and_in_no_picture(tmp_path: Path) -> Non
         (["talk.cast", "--idle", "-1"], "--idle has to be from 0 to 86,400, not -1"),
         (["talk.svg", "--step", "0"], "--step counts passes from 1"),
         (["talk.svg", "--step", f"{STEPS + 1}"], f"has {STEPS} passes, so there is no pass {STEPS + 1}"),
-        (
-            ["talk.html", "--speed", "2"],
-            "--speed is for cast, cast2 and gif, and changes nothing in html",
-        ),
+        (["talk.html", "--speed", "2"], "--speed is for cast, cast2 and gif, and changes nothing in html"),
         (["talk.cast", "--step", "2"], "--step is for svg"),
         (["talk.json", "--size", "80x24"], "--size is for cast, cast2, gif and svg"),
         (["missing/talk.md"], "There is no folder missing; make it first"),

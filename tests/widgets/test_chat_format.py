@@ -33,8 +33,7 @@ def test_two_of_many_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("panel", "token"),
-    [(panel, token) for panel in (WindowPanel, LensPanel, PoolPanel) for token in (END, " word")],
+    ("panel", "token"), [(panel, token) for panel in (WindowPanel, LensPanel, PoolPanel) for token in (END, " word")]
 )
 def test_it_is_explained_where_it_is_shown_and_nowhere_else(panel: type[StepPanel], token: str) -> None:
     shown = panel()

@@ -7,7 +7,7 @@ from textual.selection import Selection
 from ladechat.widgets.prompt.above_prompt import size_of
 from ladechat.widgets.transcript.block import INDENT
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.waiting import brings, until
+from tests.waiting import act, brings, until
 from tests.widgets.hosting import Host, hosted, lines, style_of
 from tests.widgets.test_transcript import read, steps_of, write_answer, write_question
 
@@ -86,10 +86,8 @@ async def test_a_long_question_is_folded_opens_by_click_and_key_and_is_copied_wh
         async with brings(lambda: transcript.virtual_size.height == 56, pilot):
             await pilot.click(transcript, offset=(5, 5))
         assert question in read(transcript)
-        async with brings(lambda: transcript.virtual_size.height == 10, pilot):
-            transcript.action_fold()
-        async with brings(lambda: transcript.virtual_size.height == 56, pilot):
-            transcript.action_fold()
+        await act(pilot, transcript.action_fold, brings=lambda: transcript.virtual_size.height == 10)
+        await act(pilot, transcript.action_fold, brings=lambda: transcript.virtual_size.height == 56)
 
 
 async def test_a_question_of_a_few_lines_is_not_folded() -> None:

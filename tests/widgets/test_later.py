@@ -7,7 +7,7 @@ import pytest
 
 from ladechat.widgets.later import Frames, call_later
 from ladechat.widgets.panels.panel import Panel, Row
-from tests.waiting import brings
+from tests.waiting import act, brings
 from tests.widgets.hosting import Host, drawn, hosted
 
 
@@ -56,8 +56,7 @@ async def test_a_frame_is_drawn_at_once_after_a_pause_and_the_next_ones_together
         frames.due()
 
     async with Host(panel).run_test() as pilot:
-        async with brings(lambda: drawn == [1], pilot):
-            tell()
+        await act(pilot, tell, brings=lambda: drawn == [1])
         monkeypatch.setattr("ladechat.widgets.later.SECONDS_BETWEEN_FRAMES", 0.2)
         async with brings(lambda: drawn == [1, 3], pilot):
             tell()

@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from ladechat.widgets.flow import UNKNOWN, Ink
 from ladechat.widgets.transcript.block import Kind
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.waiting import brings, until
+from tests.waiting import act, brings, until
 from tests.widgets.hosting import Host, hosted, lines
 from tests.widgets.sample_steps import step
 from tests.widgets.test_transcript import read
@@ -55,8 +55,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
 async def opened() -> AsyncIterator[tuple[Pilot[None], Transcript]]:
     """Run an app around a conversation that was opened, and is seen at its end."""
     async with hosted(Transcript(), 40, 10) as (pilot, transcript):
-        async with brings(lambda: transcript.max_scroll_y > 5, pilot):
-            transcript.open(conversation())
+        await act(pilot, lambda: transcript.open(conversation()), brings=lambda: transcript.max_scroll_y > 5)
         yield pilot, transcript
 
 
@@ -68,8 +67,7 @@ def at_top(transcript: Transcript) -> str:
 async def test_all_of_it_is_there_after_the_last_part_as_if_it_had_been_said() -> None:
     one, other = Transcript(), Transcript()
     async with Host(one, 40, 10).run_test() as pilot:
-        async with brings(lambda: "Question 0?" in str(one._blocks.lines), pilot):
-            one.open(conversation())
+        await act(pilot, lambda: one.open(conversation()), brings=lambda: "Question 0?" in str(one._blocks.lines))
         opened = one.lines
     async with Host(other, 40, 10).run_test():
         for kind, name, text, ink in conversation():
@@ -101,8 +99,7 @@ async def test_whoever_has_scrolled_up_sees_the_same_lines_with_every_part(parts
 
 async def test_home_goes_to_the_first_message_also_before_that_is_laid_out(parts: Parts) -> None:
     async with opened() as (pilot, transcript):
-        async with brings(lambda: transcript.scroll_offset.y == 0, pilot):
-            transcript.action_scroll_home()
+        await act(pilot, transcript.action_scroll_home, brings=lambda: transcript.scroll_offset.y == 0)
         await until(lambda: not transcript.app.animator.is_being_animated(transcript, "scroll_y"), pilot)
         parts.all()
         assert lines(transcript)[:2] == ["You", "  Question 0?"]
@@ -178,8 +175,7 @@ async def test_another_form_and_another_width_lay_out_what_is_seen_and_keep_it_i
     async with opened() as (pilot, transcript):
         parts.all()
         await until(lambda: transcript.max_scroll_y > 100, pilot)
-        async with brings(lambda: at_top(transcript) == "You", pilot):
-            transcript.scroll_to(y=63, animate=False)
+        await act(pilot, lambda: transcript.scroll_to(y=63, animate=False), brings=lambda: at_top(transcript) == "You")
         seen = lines(transcript)[1]
         transcript.formatted = True
         assert lines(transcript)[1] == seen and parts.next()
@@ -197,13 +193,11 @@ async def test_a_step_is_marked_in_an_answer_that_waits(parts: Parts) -> None:
             transcript.start(kind, name)
             transcript.add(text, ink)
         await until(lambda: transcript.max_scroll_y > 50, pilot)
-        async with brings(lambda: "lighthouse" in "".join(lines(transcript)), pilot):
-            transcript.mark(1, 7)
+        await act(pilot, lambda: transcript.mark(1, 7), brings=lambda: "lighthouse" in "".join(lines(transcript)))
 
 
 async def test_messages_that_are_left_are_seen_where_all_of_them_wait(parts: Parts) -> None:
     async with opened() as (pilot, transcript):
-        async with brings(lambda: "Answer 1," in "".join(lines(transcript)), pilot):
-            transcript.keep(4)
+        await act(pilot, lambda: transcript.keep(4), brings=lambda: "Answer 1," in "".join(lines(transcript)))
         transcript.notice("The end.")
         assert "The end." in read(transcript)
