@@ -121,10 +121,10 @@ WAITS: dict[str, tuple[Callable[[Room, Pilot[int]], object], Callable[[Room], bo
 
 @pytest.mark.parametrize("place", WAITS)
 async def test_what_leads_to_a_place_that_is_not_read_waits_for_it_and_says_so(held: HeldBack, place: str) -> None:
-    act, there = WAITS[place]
+    lead, there = WAITS[place]
     async with Room(held).paused() as (pilot, room):
         async with brings(lambda: "reading" in room.shown, pilot):
-            result = act(room, pilot)
+            result = lead(room, pilot)
             if hasattr(result, "__await__"):
                 await result
         assert room.position == 0

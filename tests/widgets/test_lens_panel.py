@@ -22,7 +22,7 @@ def shown(*pieces: str, index: int = 4, view: LensView = VIEW) -> LensPanel:
     return panel
 
 
-async def test_layers_rise_from_the_transfer_to_the_last_one_which_guesses() -> None:
+async def test_layers_rise_from_the_transfer_to_the_last_one_which_guesses_and_bars_mark_what_is_like_it() -> None:
     async with hosted(shown(" keeps", " the"), 60, 7) as (_, panel):
         header, head, *grid, legend = lines(panel)
         assert header.startswith("pseudo states") and header.endswith("t+1 is ‹·pool›")
@@ -36,18 +36,9 @@ async def test_layers_rise_from_the_transfer_to_the_last_one_which_guesses() -> 
         assert "│ the guess already" in legend and "came true" in legend
         places = [head.index("t+3"), *(line.index("·a") for line in grid[:3])]
         assert len(set(places)) == 1, "columns are aligned"
-
-
-async def test_a_bar_marks_what_is_the_same_as_at_the_top() -> None:
-    async with hosted(shown(" keeps", " the"), 60, 7) as (_, panel):
-        head, *grid = lines(panel)[1:6]
         for position, settled in (("t+2", "│││ "), ("t+3", "││  "), ("t+4", "│   ")):
             place = head.index(position) - 1
             assert "".join(line.ljust(60)[place] for line in grid) == settled
-
-
-async def test_it_explains_its_positions_layers_and_bars_with_the_numbers_of_the_pass() -> None:
-    async with hosted(shown(" keeps", " the"), 60, 7) as (_, panel):
         text = panel.explain()
         assert "t+1 is the token that the pass before wrote, ‹·pool›" in text and "t+2 to t+4" in text
         assert "from layer 3, 4, 5 on, column by column" in text and "1 of 3 guesses came true" in text

@@ -37,21 +37,17 @@ async def test_the_figures_are_those_of_the_steps() -> None:
         assert text[-1] == "15 slots · mean pass 16.0 ms, plain 10.0 ms"
 
 
-async def test_tokens_per_second_are_those_of_the_last_two_seconds() -> None:
-    panel = shown(*[look_ahead(1, 100)] * 50)
+def test_tokens_per_second_are_those_of_the_last_two_seconds_and_at_the_end_of_the_whole_answer() -> None:
+    steps = [*[look_ahead(1, 100)] * 50, *[look_ahead(4, 100)] * 10]
+    panel = shown(*steps[:50])
     assert panel.tokens_per_second == pytest.approx(10)
-    for _ in range(10):
-        panel.show_step(look_ahead(4, 100))
+    for each in steps[50:]:
+        panel.show_step(each)
     assert panel.tokens_per_second == pytest.approx((10 * 4 + 10 * 1) / 2.0)
     assert panel.measured and panel.measured[1] == pytest.approx((50 + 40) / 60), "that one is of the whole answer"
-
-
-async def test_at_the_end_they_are_those_of_the_whole_answer() -> None:
-    steps = [*[look_ahead(1, 500)] * 10, *[look_ahead(1, 100)] * 50]
-    panel = shown(*steps)
-    assert panel.tokens_per_second == pytest.approx(10)
     panel.show_finished(finished(steps))
-    assert panel.tokens_per_second == pytest.approx(6)
+    assert panel.tokens_per_second == pytest.approx((50 + 40) / 6)
+    assert shown(look_ahead(2, 8000)).tokens_per_second == pytest.approx(0.25), "one slow step is a reading too"
 
 
 async def test_no_estimate_is_above_the_tokens_a_pass_for_no_pass_is_cheaper_than_a_plain_one() -> None:
@@ -70,10 +66,6 @@ async def test_in_slow_motion_nothing_is_said_about_times() -> None:
         text = "\n".join(lines(panel))
         assert not any(unit in text for unit in ("tok/s", "×", " ms"))
         assert "slow motion" in text and not panel.advice()
-
-
-async def test_a_single_slow_step_is_a_reading_too() -> None:
-    assert shown(look_ahead(2, 8000)).tokens_per_second == pytest.approx(0.25)
 
 
 async def test_the_estimate_leaves_out_steps_without_a_measured_plain_pass() -> None:
@@ -126,10 +118,6 @@ async def test_at_the_end_the_engines_estimate_decides_what_is_said() -> None:
     assert panel.verdict()[0].startswith("≈1.4×")
 
 
-async def test_plain_decoding_promises_nothing() -> None:
-    assert shown(plain_step()).verdict() == []
-
-
 async def test_one_bar_a_step_the_newest_at_the_right_up_to_n() -> None:
     panel = shown(look_ahead(1, 10), look_ahead(5, 10, index=1), look_ahead(3, 10, index=2))
     async with Host(panel, 40, 9).run_test():
@@ -175,10 +163,11 @@ async def test_clearing_begins_anew() -> None:
         assert panel.measured and panel.measured[1] == 1
 
 
-async def test_plain_decoding_is_called_so_and_has_no_estimate() -> None:
+async def test_plain_decoding_is_called_so_and_promises_nothing() -> None:
     async with hosted(shown(plain_step()), 50, 8) as (_, panel):
         assert lines(panel)[0].endswith("plain decoding")
         assert lines(panel)[-1].startswith("pass of 1 slot ·")
+        assert panel.verdict() == []
 
 
 async def test_where_plain_decoding_has_taken_over_the_figures_are_not_called_its_own() -> None:

@@ -196,24 +196,20 @@ async def test_all_of_a_long_answer_in_bursts_is_there_and_in_view() -> None:
         assert read(transcript).split() == ["m", *(piece.strip() for piece in pieces)]
 
 
-async def test_a_selection_is_copied_without_indent_and_without_the_breaks_of_wrapping() -> None:
+def copied(transcript: Transcript, start: tuple[int, int], end: tuple[int, int]) -> str:
+    """What is copied of the text between these columns and lines."""
+    left, right = (Offset(INDENT + column, line) for column, line in (start, end))
+    return (transcript.get_selection(Selection(left, right)) or ("", ""))[0].rstrip("\n")
+
+
+async def test_a_selection_is_copied_without_indent_and_without_the_breaks_of_wrapping_and_words() -> None:
     async with hosted(Transcript(), 30, 12) as (_, transcript):
-        transcript.start("model", "m")
-        transcript.add("one two three four five six seven eight nine\n    indented")
+        transcript.start("model", "evil\x1b[2J")
+        transcript.add("one two three four five six seven eight nine\n    indented\n" + "a" * 40)
         shown = lines(transcript)
-        assert shown[1:4] == ["  one two three four five", "  six seven eight nine", "      indented"]
-        chosen = transcript.get_selection(Selection(Offset(INDENT + 4, 1), Offset(len(shown[3]), 3)))
-        assert chosen is not None
-        assert chosen[0] == "two three four five six seven eight nine\n    indented"
-
-
-async def test_a_word_broken_over_lines_is_copied_whole() -> None:
-    async with hosted(Transcript(), 16, 8) as (_, transcript):
-        transcript.start("model")
-        transcript.add("a" * 30)
-        chosen = transcript.get_selection(Selection(Offset(0, 0), Offset(INDENT + 30, 2)))
-        assert chosen is not None
-        assert chosen[0].rstrip("\n") == "a" * 30
+        assert shown[:4] == ["evil␛[2J", "  one two three four five", "  six seven eight nine", "      indented"]
+        assert copied(transcript, (4, 1), (12, 3)) == "two three four five six seven eight nine\n    indented"
+        assert copied(transcript, (0, 4), (30, 5)) == "a" * 40
 
 
 async def test_a_dragged_selection_is_what_lies_between_also_behind_wide_characters() -> None:
@@ -269,9 +265,3 @@ async def test_answers_are_there_as_the_model_wrote_them_the_last_one_first() ->
         assert list(transcript.answers()) == ["👩\u200d🚀 a long line\n\tand\x1b more"]
         transcript.add("A second one.")
         assert list(transcript.answers()) == ["A second one.", "👩\u200d🚀 a long line\n\tand\x1b more"]
-
-
-async def test_a_name_from_outside_is_shown_and_steers_nothing() -> None:
-    async with hosted(Transcript(), 40, 8) as (_, transcript):
-        transcript.start("model", "evil\x1b[2J")
-        assert lines(transcript)[0] == "evil␛[2J"
