@@ -124,7 +124,7 @@ async def test_each_meaning_of_a_key_of_the_lessons_has_its_time() -> None:
     async with room.app.run_test(size=(80, 24)) as pilot:
         await until(lambda: room.place == ("one_token", 2), pilot)
         seen = acting(room.screen)
-        await press(pilot, "1", "enter", brings=lambda: room.screen.lesson.page.outcome is not None)
+        await press(pilot, "1", brings=lambda: room.screen.lesson.page.outcome is not None)
         seen |= acting(room.screen)
         await pilot.press("enter")
         seen |= acting(room.screen)

@@ -120,5 +120,5 @@ async def test_lessons_rest_while_the_reader_reads() -> None:
     room = Lessons(FakeEngine())
     async with room.app.run_test() as pilot:
         await rests(pilot)
-        await press(pilot, "enter", "enter", brings=lambda: room.at("one_token", 1))
+        await press(pilot, "enter", brings=lambda: room.at("one_token", 1))
         await rests(pilot)

@@ -91,13 +91,13 @@ class Room:
 
 async def test_a_scene_by_keys_alone() -> None:
     async with Room().ready() as (pilot, room):
-        await press(pilot, "enter", "enter", brings=lambda: room.at("one_token", 1))
+        await press(pilot, "enter", brings=lambda: room.at("one_token", 1))
         assert room.card.text.startswith("5 passes, 5 tokens.")
         assert room.engines[0].steps_done == 5 and room.engines[0].questions[0].fresh
 
         await press(pilot, "space", brings=lambda: room.acting == ["1", "2", "3"])
         await press(pilot, "enter", brings=lambda: room.card.hint == "Not yet: press a number first, 1 to 3.")
-        await press(pilot, "1", "enter", brings=lambda: room.acting == ["enter"])
+        await press(pilot, "1", brings=lambda: room.acting == ["enter"])
         assert room.in_footer("left") == "Earlier" and "Not yet" not in room.card.hint
         page = room.screen.lesson.page
         assert (page.choice, page.outcome) == (0, 1) and "passes" in room.card.text
@@ -124,7 +124,7 @@ async def test_a_scene_by_keys_alone() -> None:
         assert room.place == ("one_token", 3)
         await press(pilot, "end", brings=lambda: not room.screen.lesson.missing)
         assert room.acting == ["enter"]
-        await press(pilot, "enter", "enter", brings=lambda: "The same words" in room.card.text)
+        await press(pilot, "enter", brings=lambda: "The same words" in room.card.text)
         assert len(room.engines[0].questions) == 2
 
         await press(pilot, "enter", "enter", brings=lambda: room.place == ("jacobi", 0))
@@ -143,7 +143,7 @@ async def test_a_scene_by_keys_alone() -> None:
 async def test_a_scene_that_is_left_in_the_middle_of_an_answer_leaves_no_trace_in_the_next() -> None:
     async with Room(FakeEngine(), progress=Progress("jacobi")).ready() as (pilot, room):
         await press(pilot, "enter", brings=lambda: room.engines[0].steps_done > 0)
-        await press(pilot, "n", "enter", "enter", brings=lambda: room.at("window", 1))
+        await press(pilot, "n", "enter", brings=lambda: room.at("window", 1))
         lesson = room.screen.lesson
         assert len(lesson.runs) == 1 and lesson.runs[0].passes == 6
         assert [step.index for step in lesson.runs[0].steps] == list(range(6))
@@ -165,8 +165,8 @@ async def test_a_key_that_skips_shows_the_result_of_a_prediction_first() -> None
 async def test_one_goes_on_where_one_was(tmp_path: Path) -> None:
     file = ProgressFile(tmp_path / "learn.json")
     async with Room(file=file).ready() as (pilot, first):
-        await press(pilot, "enter", "enter", brings=lambda: first.at("one_token", 1))
-        await press(pilot, "enter", "2", "enter", brings=lambda: first.screen.lesson.page.outcome is not None)
+        await press(pilot, "enter", brings=lambda: first.at("one_token", 1))
+        await press(pilot, "enter", "2", brings=lambda: first.screen.lesson.page.outcome is not None)
         await pilot.press("q")
     progress, notice = file.read()
     assert (progress.scene, progress.card, progress.choices, progress.right, notice) == ("one_token", 2, [1], 1, "")
@@ -189,7 +189,7 @@ async def test_behind_the_last_card_enter_leaves_and_the_next_time_begins_anew(t
 
 async def test_an_engine_that_ends_is_said_and_f5_goes_on_with_the_scene() -> None:
     async with Room(FakeEngine(), FakeEngine()).ready() as (pilot, room):
-        await press(pilot, "enter", "enter", brings=lambda: room.at("one_token", 1))
+        await press(pilot, "enter", brings=lambda: room.at("one_token", 1))
         await act(pilot, room.engines[0].die, brings=lambda: "F5 starts it again" in room.card.hint)
         await press(pilot, "f5", brings=lambda: room.engines[1].steps_done == 5 and room.at("one_token", 1))
         assert room.card.text.startswith("5 passes")
