@@ -15,14 +15,9 @@ from typer.testing import CliRunner
 from ladechat import catalog, protocol
 from ladechat.engine_options import EngineOptions
 from ladechat.options import chosen_decoder
-from ladechat.preferences import SettingsFile
-from ladechat.protocol import (
-    Message,
-    Settings,
-)
-from ladechat.session.conversations.store import ConversationStore
+from ladechat.protocol import Message, Settings
 from ladechat.shell import ask, cli
-from tests.session.conversations import exchange, forbid, write
+from tests.command_line import check_refused, check_runs
 
 QUESTION = "What is the n-gram pool?"
 
@@ -39,10 +34,7 @@ QUESTION = "What is the n-gram pool?"
         (["-G", "-1"], "0 to 64"),
         (["--decoder", "jacobi", "-W", "65"], "W has to be from 1 to 64, not 65; set it with --window."),
         (["--decoder", "jacobi", "--nodes", "3"], "jacobi has no such setting; leave it out, or choose another"),
-        (
-            ["--decoder", "auto", "-W", "3"],
-            "--window is for the decoders lookahead, prompt_lookup and jacobi",
-        ),
+        (["--decoder", "auto", "-W", "3"], "--window is for the decoders lookahead, prompt_lookup and jacobi"),
         (["--auto", "-W", "3"], "--window is for the decoders"),
         (["--decoder", "suffix", "-W", "3"], "suffix has no such setting"),
         (["--decoder", "suffix", "--no-pool-prompt"], "--pool-prompt is for the decoder lookahead, and suffix"),
@@ -73,21 +65,27 @@ QUESTION = "What is the n-gram pool?"
 def test_a_value_out_of_range_is_a_usage_error_that_names_the_range(
     command: list[str], arguments: list[str], named: str
 ) -> None:
-    result = CliRunner().invoke(cli.app, [*command, *arguments])
-    assert result.exit_code == 2
-    assert named in result.stderr and result.stderr.count("\n") == 1
-    assert result.stdout == ""
+    check_refused(*command, *arguments, says=named)
 
 
-@pytest.mark.parametrize(("arguments", "typed"), [([""], None), (["  \n"], None), (["-"], "  "), ([], "")])
-def test_an_empty_question_is_a_usage_error(arguments: list[str], typed: str | None) -> None:
-    result = CliRunner().invoke(cli.app, ["ask", *arguments], input=typed)
-    assert result.exit_code == 2 and "empty" in result.stderr and result.stderr.count("\n") == 1
-
-
-def test_a_question_without_a_command_is_told_which() -> None:
-    result = CliRunner().invoke(cli.app, [QUESTION])
-    assert result.exit_code == 2 and "ladechat ask" in result.stderr and result.stderr.count("\n") == 1
+@pytest.mark.parametrize(
+    ("arguments", "typed", "named"),
+    [
+        (["ask", ""], None, "empty"),
+        (["ask", "  \n"], None, "empty"),
+        (["ask", "-"], "  ", "empty"),
+        (["ask"], "", "empty"),
+        (["ask", *QUESTION.split()], None, "quotation marks"),
+        ([QUESTION], None, "ladechat ask"),
+        ([], None, "ladechat ask"),
+        (["--window", "9", "ask", QUESTION], None, "--window"),
+    ],
+    ids=str,
+)
+def test_a_question_that_is_none_or_stands_in_the_wrong_place_is_a_usage_error(
+    arguments: list[str], typed: str | None, named: str
+) -> None:
+    check_refused(*arguments, says=named, typed=typed)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full disk to try")
@@ -98,166 +96,8 @@ def test_help_on_a_full_disk_ends_in_a_sentence() -> None:
     assert done.returncode == 1 and "No space left" in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_a_question_without_quotation_marks_is_a_usage_error() -> None:
-    result = CliRunner().invoke(cli.app, ["ask", *QUESTION.split()])
-    assert result.exit_code == 2 and "quotation marks" in result.stderr and result.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("arguments", [["-"], []], ids=["dash", "nothing"])
-def test_a_question_can_come_through_a_pipe(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[Message]] = []
-
-    def run(options: EngineOptions, messages: list[Message], limit: int | None, *, as_json: bool) -> int:
-        asked.append(messages)
-        return 0
-
-    monkeypatch.setattr(ask, "run", run)
-    result = CliRunner().invoke(cli.app, ["ask", *arguments, "--system", "Be brief."], input="What is it?\n")
-    assert result.exit_code == 0
-    assert [(m.role, m.content.strip()) for m in asked[0]] == [("system", "Be brief."), ("user", "What is it?")]
-
-
-def test_the_app_in_a_pipe_says_what_to_use_instead() -> None:
-    result = CliRunner().invoke(cli.app, [])
-    assert result.exit_code == 2 and "ladechat ask" in result.stderr
-
-
-def test_an_option_before_the_command_is_not_swallowed() -> None:
-    result = CliRunner().invoke(cli.app, ["--window", "9", "ask", QUESTION])
-    assert result.exit_code == 2 and "--window" in result.stderr
-
-
 def test_the_version_is_printed() -> None:
-    result = CliRunner().invoke(cli.app, ["--version"])
-    assert result.exit_code == 0 and result.stdout.startswith("ladechat ")
-
-
-# --- conversations ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def started_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
-    """Makes the command believe in a terminal, and takes down what is kept and opened; the data folder is empty."""
-    calls: list[dict[str, Any]] = []
-
-    def run(options: EngineOptions, *_: object, **given: Any) -> int:
-        calls.append({"options": options, **given})
-        return 0
-
-    monkeypatch.setattr("ladechat.app.run_chat", run)
-    monkeypatch.setattr(cli, "in_terminal", lambda: True)
-    monkeypatch.setattr("ladechat.checks.drawn_in_terminal", lambda: True)
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    return calls
-
-
-def test_the_latest_conversation_is_gone_on_with(started_with: list[dict[str, Any]], tmp_path: Path) -> None:
-    folder = ConversationStore().folder
-    folder.mkdir(parents=True)
-    write(folder, "a", exchange("Old?"), when="2020-01-01T12:00:00")
-    write(folder, "z", exchange("Older?"), when="2019-01-01T12:00:00")
-    assert CliRunner().invoke(cli.app, ["--continue"]).exit_code == 0
-    assert CliRunner().invoke(cli.app, []).exit_code == 0
-    assert [given["opened"] and given["opened"].title for given in started_with] == ["Old?", None]
-
-
-@pytest.mark.parametrize(
-    ("options", "settings", "model", "decoder", "instead"),
-    [
-        ([], "", "owner/x", "auto", ("demo", "lookahead")),
-        ([], 'model = "owner/y"', "owner/x", "auto", ("owner/y", "auto")),
-        ([], 'decoder = "suffix"', "owner/x", "suffix", ("demo", "suffix")),
-        (["--decoder", "lookahead"], "", "owner/x", "lookahead", ("demo", "lookahead")),
-        (["-W", "7"], "", "owner/x", "lookahead", ("demo", "lookahead")),
-        (["--model", "demo"], "", "demo", "lookahead", None),
-        (["--model", "owner/x"], "", "owner/x", "auto", None),
-    ],
-)
-def test_a_conversation_goes_on_with_the_model_that_answered_it_unless_another_is_named(
-    options: list[str],
-    settings: str,
-    model: str,
-    decoder: str,
-    instead: tuple[str, str] | None,
-    started_with: list[dict[str, Any]],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    path = SettingsFile().path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(settings)
-    folder = ConversationStore().folder
-    folder.mkdir(parents=True)
-    write(folder, "a", exchange("Old?", model="owner/x"))
-    assert CliRunner().invoke(cli.app, ["--continue", *options]).exit_code == 0
-    (given,) = started_with
-    engine, other = given["options"], given["instead"]
-    assert (engine.model, engine.settings.decoder) == (model, decoder)
-    assert (other and (other.model, other.settings.decoder)) == instead
-
-
-def test_a_model_that_was_named_by_a_relative_path_is_found_from_any_folder(
-    started_with: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "here" / "mine").mkdir(parents=True)
-    (tmp_path / "here" / "demo").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    for name in ("mine", "./mine/", "../here/mine", "owner/x", "demo", "~/mine", "x" * 5000):
-        assert CliRunner().invoke(cli.app, ["--model", name]).exit_code == 0
-    named = [given["options"].model for given in started_with]
-    assert named[:2] == [str(tmp_path / "here" / "mine")] * 2
-    assert Path(named[2]).is_absolute() and Path(named[2]).samefile(tmp_path / "here" / "mine")
-    assert named[3:] == ["owner/x", "demo", "~/mine", "x" * 5000]
-
-
-def test_only_a_system_prompt_of_the_command_line_is_for_a_conversation_that_goes_on(
-    started_with: list[dict[str, Any]],
-) -> None:
-    folder = ConversationStore().folder
-    folder.mkdir(parents=True)
-    write(folder, "a", exchange("Old?"))
-    for options in ([], ["--system", "Be brief."]):
-        assert CliRunner().invoke(cli.app, ["--continue", *options]).exit_code == 0
-    assert [given["instructed"] for given in started_with] == [None, "Be brief."]
-
-
-def test_nothing_is_kept_where_that_is_asked_for(started_with: list[dict[str, Any]]) -> None:
-    for options in ([], ["--no-save"]):
-        assert CliRunner().invoke(cli.app, options).exit_code == 0
-    assert [given["store"] is None for given in started_with] == [False, True]
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [(["--continue"], "There is no conversation to go on with"), (["--continue", "--no-save"], "give one of them")],
-)
-def test_what_cannot_be_gone_on_with_is_said_in_one_sentence(
-    options: list[str], named: str, started_with: list[dict[str, Any]]
-) -> None:
-    result = CliRunner().invoke(cli.app, options)
-    assert result.exit_code == 2 and named in result.stderr and result.stderr.count("\n") == 1
-    assert started_with == []
-
-
-@pytest.mark.parametrize("what", ["folder", "latest", "a file in its place"])
-def test_conversations_that_cannot_be_read_are_not_said_to_be_none_nor_is_an_older_one_gone_on_with(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started_with: list[dict[str, Any]]
-) -> None:
-    folder = ConversationStore().folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if what == "a file in its place":
-        named = folder
-        folder.touch()
-    else:
-        write(folder, "a", exchange("Old?"))
-        latest = write(folder, "b", exchange("New?"), when="2031-01-01T12:00:00")
-        named = folder if what == "folder" else latest
-        forbid(named, monkeypatch)
-    result = CliRunner().invoke(cli.app, ["--continue"])
-    assert result.exit_code == 2 and started_with == [] and result.stderr.count("\n") == 1
-    assert f"{named} cannot be read: " in result.stderr
-    assert ("chmod" in result.stderr) == (what != "a file in its place")
+    assert check_runs("--version").stdout.startswith("ladechat ")
 
 
 # --- which decoder ----------------------------------------------------------------------------------------------------
@@ -301,8 +141,8 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 
 
 def test_settings_hold_the_parameters_that_were_given_and_no_others(served: list[Settings]) -> None:
-    assert CliRunner().invoke(cli.app, ["engine", "-W", "7", "--no-pool-prompt", "--nodes", "3"]).exit_code == 0
-    assert CliRunner().invoke(cli.app, ["engine"]).exit_code == 0
+    check_runs("engine", "-W", "7", "--no-pool-prompt", "--nodes", "3")
+    check_runs("engine")
     assert served[0].decoder == "lookahead"
     assert served[0].parameters == {"window": 7, "pool_prompt": False, "nodes": 3}  # another decoder may need the last
     assert served[1] == Settings(decoder="lookahead")
@@ -310,7 +150,7 @@ def test_settings_hold_the_parameters_that_were_given_and_no_others(served: list
 
 def test_the_bundled_model_shows_lookahead_and_any_other_is_decoded_as_fast_as_can_be(served: list[Settings]) -> None:
     for options in ([], ["--model", "owner/other"], ["--model", "owner/other", "--no-auto"], ["--auto"]):
-        assert CliRunner().invoke(cli.app, ["engine", *options]).exit_code == 0
+        check_runs("engine", *options)
     assert [settings.decoder for settings in served] == ["lookahead", "auto", "lookahead", "auto"]
 
 
@@ -318,7 +158,7 @@ def test_what_starts_an_engine_is_what_it_is_started_with(served: list[Settings]
     parameters: dict[str, protocol.Value] = {"window": 7, "pool_accepted": False, "nodes": 3}
     settings = Settings(decoder="jacobi", parameters=parameters, temperature=0.5, top_k=9, seed=4)
     arguments = EngineOptions(settings=settings).arguments()
-    assert CliRunner().invoke(cli.app, ["engine", *arguments]).exit_code == 0
+    check_runs("engine", *arguments)
     assert served == [settings]
 
 
@@ -360,9 +200,7 @@ def test_a_decoder_of_the_catalog_has_its_options_with_no_edit_elsewhere(
     assert "-T, --temperature" in shown
 
 
-def test_a_decoder_of_the_catalog_takes_part_in_bench_and_its_ranges_hold(
-    with_toy: dict[str, tuple[int, str]],
-) -> None:
+def test_a_decoder_of_the_catalog_takes_part_in_bench_and_its_ranges_hold(with_toy: dict[str, tuple[int, str]]) -> None:
     assert "toy" in with_toy["bench --help"][1]
     exit_code, refused = with_toy["ask --decoder toy --toy-depth 10"]
     assert exit_code == 2 and "D has to be from 1 to 9, not 10; set it with --toy-depth." in refused
@@ -402,7 +240,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[EngineO
 
 
 def test_what_no_option_says_is_as_in_the_settings_file(asked: list[Any]) -> None:
-    assert CliRunner().invoke(cli.app, ["ask", QUESTION]).exit_code == 0
+    check_runs("ask", QUESTION)
     options, messages, limit = asked[0]
     assert (options.model, options.settings.temperature, limit) == ("owner/mine", 0.5, None)
     assert (options.settings.decoder, options.settings.parameters) == ("suffix", {"nodes": 3})
@@ -421,24 +259,32 @@ def test_what_no_option_says_is_as_in_the_settings_file(asked: list[Any]) -> Non
 def test_options_win_over_the_settings_file(
     given: list[str], decoder: str, parameters: dict[str, int], asked: list[Any]
 ) -> None:
-    result = CliRunner().invoke(cli.app, ["ask", QUESTION, "--model", "demo", "-T", "0", "--system", "", *given])
-    assert result.exit_code == 0
+    check_runs("ask", QUESTION, "--model", "demo", "-T", "0", "--system", "", *given)
     options, messages, _ = asked[0]
     assert (options.model, options.settings.temperature) == ("demo", 0.0)
     assert (options.settings.decoder, options.settings.parameters) == (decoder, parameters)
     assert [message.role for message in messages] == ["user"]
 
 
-def test_what_comes_through_a_pipe_follows_the_question(asked: list[Any]) -> None:
-    result = CliRunner().invoke(cli.app, ["ask", "What is it about?"], input="One line.\nAnother.\n")
-    assert result.exit_code == 0
-    assert asked[0][1][-1].content == "What is it about?\n\nOne line.\nAnother.\n"
+@pytest.mark.parametrize(
+    ("arguments", "piped", "question"),
+    [
+        (["-"], "What is it?\n", "What is it?\n"),
+        ([], "What is it?\n", "What is it?\n"),
+        (["What is it?"], "One line.\nAnother.\n", "What is it?\n\nOne line.\nAnother.\n"),
+    ],
+    ids=["dash", "nothing", "a question"],
+)
+def test_what_comes_through_a_pipe_is_the_question_or_follows_it(
+    arguments: list[str], piped: str, question: str, asked: list[Any]
+) -> None:
+    check_runs("ask", *arguments, typed=piped)
+    assert [(one.role, one.content) for one in asked[0][1]] == [("system", "Be brief."), ("user", question)]
 
 
 def test_a_pipe_of_no_text_or_of_too_much_is_refused_in_a_sentence(asked: list[Any]) -> None:
     for piped in (b"\xff\xfe", b"x" * protocol.MOST_TEXT):
-        result = CliRunner().invoke(cli.app, ["ask", "What is it?"], input=piped)
-        assert result.exit_code == 2 and result.stderr.count("\n") == 1
+        check_refused("ask", "What is it?", typed=piped)
     assert asked == []
 
 
@@ -460,7 +306,7 @@ def test_arguments_and_pipes_are_utf_8_in_any_locale(asked: list[Any], monkeypat
     piped = io.TextIOWrapper(io.BytesIO("Über Öl.".encode()), encoding="ascii", errors="surrogateescape")
     monkeypatch.setattr(cli, "sys", SimpleNamespace(stdin=piped))
     arguments = [as_decoded(text.encode()) for text in ("Grüße?", "--system", "Sei nett, für 漢字.")]
-    assert CliRunner().invoke(cli.app, ["ask", *arguments]).exit_code == 0
+    check_runs("ask", *arguments)
     assert [message.content for message in asked[0][1]] == ["Sei nett, für 漢字.", "Grüße?\n\nÜber Öl."]
 
 
@@ -469,6 +315,5 @@ def test_arguments_and_pipes_are_utf_8_in_any_locale(asked: list[Any], monkeypat
 def test_a_text_that_is_not_utf_8_is_refused_in_a_sentence(command: str, wrong: str, asked: list[Any]) -> None:
     torn = as_decoded(b"caf\xe9")
     given = [torn] if wrong == "The question" else [QUESTION, "--system", torn]
-    result = CliRunner().invoke(cli.app, [command, *given])
-    assert (result.exit_code, result.stderr.count("\n"), asked) == (2, 1, [])
-    assert f"{wrong} is no text in UTF-8" in result.stderr
+    check_refused(command, *given, says=f"{wrong} is no text in UTF-8")
+    assert asked == []

@@ -66,6 +66,21 @@ class brings:  # noqa: N801 – it reads as what it does: `with brings(condition
             await until(self._condition, self._pilot, self._shows)
 
 
+_Brings = brings
+
+
+async def press(pilot: Pilot[Any], *keys: str, brings: Callable[[], object]) -> None:
+    """Press keys, and wait for what they bring: what did not hold before, as `brings` has it."""
+    async with _Brings(brings, pilot):
+        await pilot.press(*keys)
+
+
+async def act(pilot: Pilot[Any], action: Callable[[], object], *, brings: Callable[[], object]) -> None:
+    """Do something, as of an engine or a widget, and wait for what it brings."""
+    async with _Brings(brings, pilot):
+        action()
+
+
 def patience() -> float:
     """Return the seconds until something that must come is given up: more where programs share the processor.
 

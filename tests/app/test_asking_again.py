@@ -5,23 +5,14 @@ from pathlib import Path
 import pytest
 from textual.selection import Selection
 
-from ladechat.app import LadechatApp
-from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.presenter import RESTORED
-from tests.app.stage import Stage, answered, ask
-from tests.app.test_conversations import (
-    ANSWERS,
-    kept,
-    leads_back,
-    new_stage,
-    show_list,
-    three,
-)
+from tests.app.listed import ANSWERS, kept, new_stage, show_list, three
+from tests.app.stage import Stage, answered, ask, replaying
 from tests.app.test_race_from_chat import raced
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, until
+from tests.waiting import act, brings, press, until
 
 
 def editing(stage: Stage) -> bool:
@@ -33,19 +24,15 @@ async def test_a_question_that_the_cache_holds_is_not_said_to_be_read_while_its_
     stage = Stage(FakeEngine(hold_steps=True))
     stage.engine.prompt_cached = True
     async with stage.app.run_test() as pilot:
-        async with brings(lambda: stage.activity == "reading the question …", pilot):
-            await ask(pilot, "One?")
-        async with brings(lambda: stage.activity == "answering …", pilot):
-            stage.engine.release(2)
+        await ask(pilot, "One?", brings=lambda: stage.activity == "reading the question …")
+        await act(pilot, lambda: stage.engine.release(2), brings=lambda: stage.activity == "answering …")
 
 
 async def test_ctrl_r_has_the_last_question_answered_once_more(tmp_path: Path) -> None:
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
+    async with new_stage(tmp_path).running() as (pilot, stage):
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
-        async with brings(lambda: "third answer" in stage.text and not stage.asking, pilot):
-            await pilot.press("ctrl+r")
+        await press(pilot, "ctrl+r", brings=lambda: "third answer" in stage.text and not stage.asking)
         assert "second answer" not in stage.text and stage.text.count("Two?") == 1
         said = [message.content for message in stage.engine.questions[2].messages]
         assert said == ["One?", "first answer", "Two?"]
@@ -60,29 +47,23 @@ async def test_ctrl_r_has_the_last_question_answered_once_more(tmp_path: Path) -
 
 
 async def test_the_last_question_is_edited_and_it_and_its_answer_stay_until_the_new_one_is_sent(tmp_path: Path) -> None:
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
+    async with new_stage(tmp_path).running() as (pilot, stage):
         await answered(pilot, stage, "One?")
-        async with brings(lambda: "in the prompt first" in stage.notice and not editing(stage), pilot):
-            await pilot.press("x", "ctrl+t")
+        await press(pilot, "x", "ctrl+t", brings=lambda: "in the prompt first" in stage.notice and not editing(stage))
         async with brings(lambda: editing(stage) and stage.prompt == "One?", pilot):
             await pilot.press("backspace", "ctrl+t", "ctrl+b", "escape")
-        async with brings(lambda: not editing(stage) and stage.prompt == "", pilot):
-            await pilot.press("!", "escape")
-        async with brings(lambda: not editing(stage) and stage.prompt == "One?!", pilot):
-            await pilot.press("ctrl+z")
+        await press(pilot, "!", "escape", brings=lambda: not editing(stage) and stage.prompt == "")
+        await press(pilot, "ctrl+z", brings=lambda: not editing(stage) and stage.prompt == "One?!")
         await answered(pilot, stage, "Two?", times=2)
         async with brings(
             lambda: editing(stage) and "first answer" in stage.text and "second answer" in stage.text, pilot
         ):
             await pilot.press("ctrl+t", "backspace", *" now?")
-        async with brings(lambda: "third answer" in stage.text and not stage.asking, pilot):
-            await pilot.press("enter")
+        await press(pilot, "enter", brings=lambda: "third answer" in stage.text and not stage.asking)
         assert "second answer" not in stage.text and not editing(stage)
         said = [message.content for message in stage.engine.questions[2].messages]
         assert said == ["One?", "first answer", "Two now?"]
-        async with brings(lambda: editing(stage), pilot):
-            await pilot.press("ctrl+t")
+        await press(pilot, "ctrl+t", brings=lambda: editing(stage))
     assert [one.answer for one in kept(tmp_path)[0].exchanges] == ["first answer", "third answer"]
 
 
@@ -103,8 +84,7 @@ async def test_an_answer_whose_replacement_does_not_come_is_on_the_screen_again_
         stage.engine.hold()
         if how == "refused":
             stage.engine.fail_next = "message_too_long"
-        async with brings(lambda: len(stage.engine.questions) == 3, pilot):
-            await pilot.press(*keys)
+        await press(pilot, *keys, brings=lambda: len(stage.engine.questions) == 3)
         if how in ("broken off", "engine died"):
             stage.engine.release(1)
             await until(lambda: "third" in stage.text, pilot)
@@ -133,87 +113,54 @@ async def test_an_answer_whose_replacement_does_not_come_is_on_the_screen_again_
 
 
 async def test_what_is_typed_while_a_replacement_fails_is_a_question_of_its_own(tmp_path: Path) -> None:
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
+    async with new_stage(tmp_path).running() as (pilot, stage):
         await answered(pilot, stage, "One?")
         stage.engine.hold()
-        async with brings(lambda: stage.asking, pilot):
-            await pilot.press("ctrl+r", "x")
-        async with brings(lambda: not stage.asking, pilot):
-            stage.engine.break_off()
+        await press(pilot, "ctrl+r", "x", brings=lambda: stage.asking)
+        await act(pilot, stage.engine.break_off, brings=lambda: not stage.asking)
         assert stage.prompt == "x" and not editing(stage)
         stage.engine.release()
-        async with brings(lambda: stage.prompt == "" and not stage.asking, pilot):
-            await pilot.press("enter")
+        await press(pilot, "enter", brings=lambda: stage.prompt == "" and not stage.asking)
     assert [one.question for one in kept(tmp_path)[0].exchanges] == ["One?", "x"]
 
 
-async def test_the_last_question_that_was_answered_is_edited_and_replaced_below_one_that_was_broken_off(
-    tmp_path: Path,
+@pytest.mark.parametrize("refused", [False, True], ids=["broken off", "refused"])
+async def test_the_last_question_that_was_answered_is_edited_and_replaced_below_one_that_failed(
+    tmp_path: Path, refused: bool
 ) -> None:
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
+    async with new_stage(tmp_path).running() as (pilot, stage):
         await answered(pilot, stage, "One?")
         stage.engine.hold()
-        async with brings(lambda: len(stage.engine.questions) == 2, pilot):
-            await ask(pilot, "Two?")
-        async with brings(lambda: stage.prompt == "Two?", pilot):
+        stage.engine.fail_next = "message_too_long" if refused else None
+        await ask(pilot, "Two?", brings=lambda: len(stage.engine.questions) == 2)
+        if not refused:
             stage.engine.release(1)
             stage.engine.break_off()
-        async with brings(lambda: editing(stage) and stage.prompt == "One?", pilot):
-            await pilot.press("ctrl+u", "ctrl+t")
+        await until(lambda: stage.prompt == "Two?", pilot)
+        await press(pilot, "ctrl+u", "ctrl+t", brings=lambda: editing(stage) and stage.prompt == "One?")
         stage.engine.release()
-        async with brings(lambda: not stage.asking and stage.prompt == "", pilot):
-            await pilot.press("!", "enter")
+        await press(pilot, "!", "enter", brings=lambda: not stage.asking and stage.prompt == "")
+        assert "One?!" in stage.text and "Two?" not in stage.text
     assert [one.question for one in kept(tmp_path)[0].exchanges] == ["One?!"]
 
 
 @pytest.mark.full
 async def test_what_else_is_begun_ends_the_editing_and_takes_nothing_away(tmp_path: Path) -> None:
     chat = FakeEngine(answers=("an answer",))
-    stage = Stage(chat, FakeEngine(), store=ConversationStore(tmp_path / "talks"))
-    async with stage.app.run_test() as pilot:
+    async with Stage(chat, FakeEngine(), store=ConversationStore(tmp_path / "talks")).running() as (pilot, stage):
         await answered(pilot, stage, "One?")
         for keys in (["ctrl+u", "shift+tab"], ["ctrl+u", *"/look", "enter"], ["!", "ctrl+r"]):
-            async with brings(lambda: editing(stage), pilot):
-                await pilot.press("ctrl+t")
-            async with brings(lambda: not editing(stage) and stage.prompt == "" and not stage.asking, pilot):
-                await pilot.press(*keys)
+            await press(pilot, "ctrl+t", brings=lambda: editing(stage))
+            await press(pilot, *keys, brings=lambda: not editing(stage) and stage.prompt == "" and not stage.asking)
         assert len(chat.questions) == 2 and stage.text.count("One?") == 1
         await pilot.press("ctrl+t", "!")
-        await raced(pilot, stage)
-        async with brings(lambda: stage.app.screen is stage.screen, pilot):
-            await pilot.press("escape")
+        await raced(pilot, "f9")
+        await press(pilot, "escape", brings=stage.in_front)
         assert not editing(stage) and stage.prompt == "One?!"
         async with brings(lambda: editing(stage), pilot):
             await pilot.press("ctrl+u", "ctrl+t", "ctrl+u", *"Two?")  # cleared, and typed anew
-        async with brings(lambda: not editing(stage) and stage.prompt == "", pilot):
-            await pilot.press("ctrl+l")
+        await press(pilot, "ctrl+l", brings=lambda: not editing(stage) and stage.prompt == "")
     assert [one.question for one in kept(tmp_path)[0].exchanges] == ["One?"]
-
-
-@pytest.mark.parametrize("key", ["ctrl+r", "ctrl+t"])
-async def test_there_is_nothing_to_take_back_before_an_answer(tmp_path: Path, key: str) -> None:
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        async with brings(lambda: stage.notices == ["Nothing has been answered yet."], pilot):
-            await pilot.press(key)
-
-
-async def test_an_answered_question_is_edited_that_stands_above_one_that_failed(tmp_path: Path) -> None:
-    stage = new_stage(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await answered(pilot, stage, "One?")
-        await answered(pilot, stage, "Two?", times=2)
-        stage.engine.fail_next = "message_too_long"
-        async with brings(lambda: stage.prompt == "Three?", pilot):
-            await ask(pilot, "Three?")
-        async with brings(lambda: stage.prompt == "Two?", pilot):
-            await pilot.press("ctrl+u", "ctrl+t")
-        async with brings(lambda: "third answer" in stage.text and not stage.asking, pilot):
-            await pilot.press("backspace", *" now?", "enter")
-        assert "One?" in stage.text and "Two?" not in stage.text and "Three?" not in stage.text
 
 
 @pytest.mark.full
@@ -224,23 +171,17 @@ async def test_a_replay_shows_what_was_opened_and_taken_back(tmp_path: Path) -> 
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "Before?")
         await show_list(pilot, stage, 4)
-        async with leads_back(pilot, stage):
-            await pilot.press("down", "enter")
+        await press(pilot, "down", "enter", brings=stage.in_front)
         await answered(pilot, stage, "Once?")
-        async with brings(lambda: "third answer" in stage.text and not stage.asking, pilot):
-            await pilot.press("ctrl+r")
+        await press(pilot, "ctrl+r", brings=lambda: "third answer" in stage.text and not stage.asking)
         async with brings(lambda: "Once?!" in stage.text and not stage.asking, pilot):
             await pilot.press("ctrl+t", "escape", "ctrl+t", "!", "enter")
         stage.engine.fail_next = "message_too_long"
-        async with brings(lambda: RESTORED in " ".join(stage.text.split()), pilot):
-            await pilot.press("ctrl+r")
+        await press(pilot, "ctrl+r", brings=lambda: RESTORED in " ".join(stage.text.split()))
         shown = stage.text
     recording = Recording.read(tmp_path / "talk.jsonl")
     assert recording.closed and recording.notices == []
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
-    async with app.run_test() as pilot:
-        await until(lambda: isinstance(app.screen, ReplayScreen), pilot)
+    async with replaying(recording, playing=True) as (pilot, _, screen):
 
         def text_at(place: int) -> str:
             screen.go(place)

@@ -31,12 +31,12 @@ from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.panels.side import SidePanels, View
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.stage import Driver, Stage, answered, ask, opens
+from tests.app.stage import Driver, Stage, answered, ask, replaying, shows
 from tests.app.test_learn import Room as Lessons
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
 from tests.session.streams import GOLDEN
-from tests.waiting import brings, until
+from tests.waiting import brings, press, until
 
 SCREENS: list[type[Screen[Any]]] = [
     ChatScreen,
@@ -100,9 +100,7 @@ def test_no_key_means_two_things_on_a_screen(screen: type[Screen[Any]]) -> None:
 
 
 async def test_each_meaning_of_a_key_of_the_chat_has_its_time() -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test(size=(120, 40)) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage(FakeEngine(hold_steps=True)).ready(size=(120, 40)) as (pilot, stage):
         seen = acting(stage.screen)
         async with brings(lambda: len(stage.app.query_one(SidePanels).answer) == PAUSED, pilot):
             await ask(pilot, "One?")
@@ -126,8 +124,7 @@ async def test_each_meaning_of_a_key_of_the_lessons_has_its_time() -> None:
     async with room.app.run_test(size=(80, 24)) as pilot:
         await until(lambda: room.place == ("one_token", 2), pilot)
         seen = acting(room.screen)
-        async with brings(lambda: room.screen.lesson.page.outcome is not None, pilot):
-            await pilot.press("1", "enter")
+        await press(pilot, "1", brings=lambda: room.screen.lesson.page.outcome is not None)
         seen |= acting(room.screen)
         await pilot.press("enter")
         seen |= acting(room.screen)
@@ -139,18 +136,15 @@ async def test_each_meaning_of_a_key_of_the_lessons_has_its_time() -> None:
 async def test_each_key_of_the_list_of_conversations_has_its_time(tmp_path: Path) -> None:
     for number in range(20):
         write(tmp_path, f"{number}", exchange(f"Question {number}?"))
-    stage = Stage(store=ConversationStore(tmp_path))
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        async with brings(lambda: isinstance(stage.app.screen, ConversationsScreen), pilot):
-            await pilot.press("ctrl+o")
+    async with Stage(store=ConversationStore(tmp_path)).running(size=(80, 24)) as (pilot, stage):
+        await press(pilot, "ctrl+o", brings=shows(pilot, ConversationsScreen))
         screen = stage.app.screen
         await until(lambda: screen.query_one(OptionList).option_count == 20, pilot)
         seen = acting(screen)
         await moves_by_keys(pilot)
         await pilot.press("f2")
         seen |= acting(screen)
-        async with brings(lambda: screen.query_one(OptionList).option_count == 19, pilot):
-            await pilot.press("escape", "f8")
+        await press(pilot, "escape", "f8", brings=lambda: screen.query_one(OptionList).option_count == 19)
         assert seen | acting(screen) == set(meanings(ConversationsScreen))
 
 
@@ -170,20 +164,14 @@ async def moves_by_keys(pilot: Driver) -> None:
 async def test_lists_move_by_keys_and_escape_leaves_them_as_it_leaves_the_system_prompt(tmp_path: Path) -> None:
     for number in range(30):
         write(tmp_path, f"{number}", exchange(model=f"owner/model-{number}"))
-    stage = Stage(store=ConversationStore(tmp_path), system="Be brief.")
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage(store=ConversationStore(tmp_path), system="Be brief.").ready(size=(80, 24)) as (pilot, stage):
         for command, opened in (("/settings", SettingsScreen), ("/model", ModelsScreen)):
-            async with opens(pilot, opened):
-                await ask(pilot, command)
+            await ask(pilot, command, brings=shows(pilot, opened))
             await until(lambda: stage.app.screen.query_one(OptionList).option_count > 10, pilot)
             await moves_by_keys(pilot)
-            async with brings(lambda: stage.app.screen is stage.screen, pilot):
-                await pilot.press("escape")
-        async with brings(lambda: isinstance(stage.app.screen, SystemPromptScreen), pilot):
-            await ask(pilot, "/system")
-        async with brings(lambda: stage.app.screen is stage.screen, pilot):
-            await pilot.press("x", "escape")
+            await press(pilot, "escape", brings=stage.in_front)
+        await ask(pilot, "/system", brings=shows(pilot, SystemPromptScreen))
+        await press(pilot, "x", "escape", brings=stage.in_front)
         assert stage.session.conversation.system == "Be brief."
         assert [type(one).__name__ for one in stage.engine.commands] in ([], ["Watch"])
 
@@ -212,10 +200,9 @@ async def test_ctrl_q_leaves_from_every_screen_above_the_chat(tmp_path: Path, mo
             (SystemPromptScreen, lambda: ask(pilot, "/system")),
         ]
         for screen, open_it in opened_by:
-            async with opens(pilot, screen):
+            async with brings(shows(pilot, screen), pilot):
                 await open_it()
-            async with brings(lambda: stage.app.screen is stage.screen, pilot):
-                await pilot.press("ctrl+q", "escape")
+            await press(pilot, "ctrl+q", "escape", brings=stage.in_front)
             wanted.append(screen.__name__)
         assert left == wanted
 
@@ -235,42 +222,31 @@ async def test_keys_that_lessons_are_left_by_and_scrolled_by(key: str) -> None:
         transcript = room.screen.query_one(Transcript)
         assert transcript.scroll_offset.y == 0
         await until(lambda: transcript.max_scroll_y > 0, pilot)
-        async with brings(lambda: transcript.scroll_offset.y == transcript.max_scroll_y, pilot):
-            await pilot.press("pagedown")
-        async with brings(lambda: room.app.return_code == 0, pilot):
-            await pilot.press(key)
+        await press(pilot, "pagedown", brings=lambda: transcript.scroll_offset.y == transcript.max_scroll_y)
+        await press(pilot, key, brings=lambda: room.app.return_code == 0)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("key", ["ctrl+c", "q", "ctrl+q"])
 async def test_each_key_of_a_replay_that_it_shares_with_the_chat(key: str) -> None:
-    app = LadechatApp(ReplayScreen(Recording.read(GOLDEN[0])))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(lambda: isinstance(app.screen, ReplayScreen), pilot)
+    async with replaying(Recording.read(GOLDEN[0]), size=(80, 24), playing=True) as (pilot, app, _):
         await pilot.press("end")
         transcript, side = app.query_one(Transcript), app.query_one(SidePanels)
         await until(lambda: transcript.follows_end and transcript.max_scroll_y > 0, pilot)
         bottom = transcript.scroll_offset.y
-        async with brings(lambda: transcript.scroll_offset.y < bottom, pilot):
-            await pilot.press("pageup")
-        async with brings(lambda: transcript.scroll_offset.y == bottom, pilot):
-            await pilot.press("pagedown")
+        await press(pilot, "pageup", brings=lambda: transcript.scroll_offset.y < bottom)
+        await press(pilot, "pagedown", brings=lambda: transcript.scroll_offset.y == bottom)
         displayed = []
         for _ in range(2):
             await pilot.press("f2")
             displayed.append(side.display)
         assert displayed == [False, True]
-        async with brings(lambda: side.shown is View.MASK and transcript.formatted, pilot):
-            await pilot.press("f4", "f10", "ctrl+g")
+        await press(pilot, "f4", "f10", "ctrl+g", brings=lambda: side.shown is View.MASK and transcript.formatted)
         assert app.palette.look is Look.DEMO
-        async with brings(lambda: isinstance(app.screen, ExplainScreen), pilot):
-            await pilot.press("question_mark")
-        async with brings(lambda: isinstance(app.screen, ReplayScreen), pilot):
-            await pilot.press("question_mark")
-        async with brings(lambda: app.clipboard, pilot):
-            await pilot.press("f8")
-        async with brings(lambda: app.return_code == 0, pilot):
-            await pilot.press(key)
+        await press(pilot, "question_mark", brings=shows(pilot, ExplainScreen))
+        await press(pilot, "question_mark", brings=shows(pilot, ReplayScreen))
+        await press(pilot, "f8", brings=lambda: app.clipboard)
+        await press(pilot, key, brings=lambda: app.return_code == 0)
 
 
 # --- commands and the palette -----------------------------------------------------------------------------------------

@@ -16,15 +16,10 @@ from ladechat.screens.lists.models import ModelsScreen
 from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.session.conversations.store import ConversationStore
-from tests.app.stage import Stage, answered, burst, opens
-from tests.app.test_commands import Room
+from tests.app.stage import Room, Stage, answered, burst, shows
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
-from tests.waiting import brings, until
-
-
-def asked(stage: Stage) -> list[str]:
-    return [question.messages[-1].content for question in stage.engine.questions]
+from tests.waiting import act, brings, until
 
 
 def with_conversations(tmp_path: Path) -> Stage:
@@ -34,18 +29,14 @@ def with_conversations(tmp_path: Path) -> Stage:
 
 
 async def test_text_and_enter_after_ctrl_o_open_what_the_text_finds_and_ask_nothing(tmp_path: Path) -> None:
-    stage = with_conversations(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with with_conversations(tmp_path).ready() as (pilot, stage):
         async with brings(lambda: "The width." in stage.text and stage.app.screen is stage.screen, pilot):
-            burst(pilot, "ctrl+o", *"width", "enter")
-        assert stage.prompt == "" and asked(stage) == []
+            burst(pilot, "ctrl+o", *"widtx", "backspace", *"h", "enter")
+        assert stage.prompt == "" and stage.asked == []
 
 
 async def test_a_paste_after_ctrl_o_is_a_search_too(tmp_path: Path) -> None:
-    stage = with_conversations(tmp_path)
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with with_conversations(tmp_path).ready() as (pilot, stage):
         async with brings(lambda: isinstance(found := stage.app.focused, Input) and found.value == "a width", pilot):
             burst(pilot, "ctrl+o", *"a ")
             stage.app.post_message(events.Paste("width"))
@@ -53,32 +44,26 @@ async def test_a_paste_after_ctrl_o_is_a_search_too(tmp_path: Path) -> None:
 
 
 async def test_what_follows_a_command_that_opens_a_list_is_for_the_list() -> None:
-    stage = Room(FakeEngine(), FakeEngine(hold_loading=True))
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Room(FakeEngine(), FakeEngine(hold_loading=True)).ready() as (pilot, stage):
         async with brings(lambda: bool(stage.models), pilot):
             burst(pilot, *"/model", "enter", *"owner/x", "enter")
-        assert stage.models == ["owner/x"] and asked(stage) == [] and stage.prompt == ""
+        assert stage.models == ["owner/x"] and stage.asked == [] and stage.prompt == ""
 
 
 async def test_a_value_typed_after_settings_is_for_the_first_of_them(tmp_path: Path) -> None:
-    stage = Room(FakeEngine(), path=tmp_path / "settings.toml")
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Room(FakeEngine(), path=tmp_path / "settings.toml").ready() as (pilot, stage):
         first = stage.screen.settings.listed()[0]
         async with brings(lambda: stage.engine.settings.decoder == "jacobi", pilot):
             burst(pilot, *"/settings", "enter", *"jacobi", "enter")
-        assert first.name == "decoder" and asked(stage) == []
+        assert first.name == "decoder" and stage.asked == []
 
 
 async def test_a_system_prompt_is_typed_on_where_it_ends() -> None:
-    stage = Room(FakeEngine())
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Room(FakeEngine()).ready() as (pilot, stage):
         for before, typed in (("", "Be brief."), ("Be brief.", " Rhyme.")):
             async with brings(lambda text=before + typed: stage.session.conversation.system == text, pilot):  # type: ignore[misc]  # a default value
                 burst(pilot, *"/system", "enter", *typed, "ctrl+s")
-        assert asked(stage) == [] and stage.prompt == ""
+        assert stage.asked == [] and stage.prompt == ""
 
 
 @pytest.mark.parametrize(
@@ -101,20 +86,16 @@ async def test_no_text_for_a_screen_that_was_just_opened_is_asked(
     stage = Room(
         FakeEngine(answers=("first", "second")), FakeEngine(hold_loading=True), store=ConversationStore(tmp_path)
     )
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with stage.ready() as (pilot, _):
         await answered(pilot, stage, "One?")
-        async with opens(pilot, screen):
-            burst(pilot, *keys, *"hello", "enter")
+        await act(pilot, lambda: burst(pilot, *keys, *"hello", "enter"), brings=shows(pilot, screen))
         await pilot.pause()
-        assert "hello" not in asked(stage) and stage.screen._prompt.text == ""
+        assert "hello" not in stage.asked and stage.screen._prompt.text == ""
 
 
 async def test_a_key_after_a_question_acts_when_that_was_asked() -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage(FakeEngine(hold_steps=True)).ready() as (pilot, stage):
         async with brings(lambda: "Stop the answer first (Esc)." in stage.notices, pilot):
             burst(pilot, *"One?", "enter", "ctrl+l")
-        await until(lambda: asked(stage) == ["One?"], pilot)
+        await until(lambda: stage.asked == ["One?"], pilot)
         assert "One?" in stage.text

@@ -14,28 +14,24 @@ from textual.widget import Widget
 
 from ladechat.garbage import collect_what_is_new
 from ladechat.lessons.progress import Progress
-from ladechat.protocol import Asked, Message, Settings, encode
+from ladechat.protocol import Message
 from ladechat.screens.chat.screen import ChatScreen
-from ladechat.screens.learn.lesson_session import MOST_NEW_TOKENS
 from ladechat.screens.learn.screen import LearnScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.conversations.conversation import SingleQuestions
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import Comparison
 from ladechat.session.recordings.recording import Recording
-from ladechat.session.session import Session
 from ladechat.widgets.prompt.prompt import Prompt
-from tests.app.stage import Stage
+from tests.app.stage import Stage, recorded_turns
+from tests.app.test_learn import session_of
 from tests.fake_engine import FakeEngine
-from tests.session.streams import stream, turn, write
-from tests.waiting import brings, until
+from tests.waiting import brings, press, until
 
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Recording:
-    events = [event for number in (1, 2) for event in (Asked(turn=number, text="Why?"), *turn(number, steps=6))]
-    return Recording.read(write(tmp_path / "talk.jsonl", *map(encode, stream(*events))))
+    return recorded_turns(tmp_path)
 
 
 def replay(recording: Recording) -> Screen[Any]:
@@ -51,8 +47,7 @@ def side_by_side(recording: Recording) -> Screen[Any]:
 
 
 def lessons(recording: Recording) -> Screen[Any]:
-    session = Session(lambda _: FakeEngine(), Settings(), SingleQuestions(max_new_tokens=MOST_NEW_TOKENS, model="demo"))
-    return LearnScreen(session, Progress())
+    return LearnScreen(session_of(FakeEngine()), Progress())
 
 
 @pytest.mark.usefixtures("garbage_as_before")
@@ -60,8 +55,7 @@ def lessons(recording: Recording) -> Screen[Any]:
 async def test_what_was_opened_and_closed_is_gone(
     recording: Recording, new_screen: Callable[[Recording], Screen[Any]]
 ) -> None:
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
+    async with Stage().running() as (pilot, stage):
         collect_what_is_new()
         screen = new_screen(recording)
         closed: list[weakref.ref[object]] = [weakref.ref(screen)]
@@ -75,8 +69,7 @@ async def test_what_was_opened_and_closed_is_gone(
         assert drawn
         gc.collect()  # all of it is left out from here on
         del screen
-        async with brings(lambda: len(stage.app.screen_stack) == 1, pilot):
-            await pilot.press("q", "escape")
+        await press(pilot, "q", "escape", brings=lambda: len(stage.app.screen_stack) == 1)
         await until(lambda: not any(screen() for screen in closed) and not drawn, pilot)
 
 
@@ -106,8 +99,7 @@ def another_engine(chat: Screen[Any]) -> None:
 async def test_what_a_closed_screen_has_begun_in_the_one_below_does_not_hold_it(
     recording: Recording, begin: Callable[[Screen[Any]], None]
 ) -> None:
-    stage = Stage(FakeEngine(), FakeEngine())
-    async with stage.app.run_test() as pilot:
+    async with Stage(FakeEngine(), FakeEngine()).running() as (pilot, stage):
         collect_what_is_new()
         screen = side_by_side(recording)
         closed, begun = weakref.ref(screen), asyncio.Event()
@@ -121,6 +113,5 @@ async def test_what_a_closed_screen_has_begun_in_the_one_below_does_not_hold_it(
         async with brings(begun.is_set, pilot):
             screen.call_later(handle)
         del screen, handle
-        async with brings(lambda: len(stage.app.screen_stack) == 1, pilot):
-            await pilot.press("escape")
+        await press(pilot, "escape", brings=lambda: len(stage.app.screen_stack) == 1)
         await until(lambda: closed() is None, pilot)

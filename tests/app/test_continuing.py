@@ -8,14 +8,13 @@ from msgspec.structs import replace
 from ladechat.app import LadechatApp
 from ladechat.export.conversation import talk_of
 from ladechat.protocol import Step
-from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.stage import Stage, answered, ask
+from tests.app.stage import Stage, answered, ask, begun, replaying
 from tests.fake_engine import ANSWER, FakeEngine, tokens
-from tests.waiting import brings
+from tests.waiting import act, brings, press
 
 
 def blocks(app: LadechatApp) -> list[tuple[str, str]]:
@@ -29,25 +28,18 @@ async def recorded(path: Path) -> tuple[list[tuple[str, str]], list[list[str]]]:
     stage = Stage(engine, store=store)
     stage.recorder.start(path)
     async with stage.app.run_test() as pilot:
-        async with brings(lambda: stage.notice == "Nothing has been answered yet.", pilot):
-            await ask(pilot, "/continue")
+        await ask(pilot, "/continue", brings=lambda: stage.notice == "Nothing has been answered yet.")
         for steps, text in ((3, "One?"), (6, "/continue")):
-            async with brings(lambda: stage.asking, pilot):
-                await ask(pilot, text)
+            await ask(pilot, text, brings=lambda: stage.asking)
             assert stage.activity != "ready", "what is asked is under way, and can be stopped"
-            async with brings(lambda: engine.steps_done == steps, pilot):
-                engine.release(3)
-            async with brings(lambda: not stage.asking, pilot):
-                await pilot.press("escape")
-        async with brings(lambda: stage.asking, pilot):
-            await ask(pilot, "/continue")
-        async with brings(lambda: not stage.asking, pilot):
-            engine.release()
+            await act(pilot, lambda: engine.release(3), brings=lambda: engine.steps_done == steps)
+            await press(pilot, "escape", brings=lambda: not stage.asking)
+        await ask(pilot, "/continue", brings=lambda: stage.asking)
+        await act(pilot, engine.release, brings=lambda: not stage.asking)
         shown = blocks(stage.app)
         answers = stage.screen.view.presenter.answers
         assert answers.latest == 1 and len(answers.get(1) or ()) == engine.steps_done
-        async with brings(lambda: "pass 1 of " in stage.screen.view.presenter._status.mode, pilot):
-            await pilot.press("left", "home")
+        await press(pilot, "left", "home", brings=lambda: "pass 1 of " in stage.screen.view.presenter._status.mode)
         await pilot.press("escape", "f7")
         kept = [[one.answer for one in kept.exchanges] for kept in store.conversations()]
     return shown, kept
@@ -67,9 +59,7 @@ async def test_an_answer_that_went_on_is_one_on_the_screen_in_the_file_and_in_a_
     assert turn.finished is not None and len(turn.finished.token_ids) == count
     assert [step.index for step in turn.steps] == list(range(len(turn.steps)))
     assert len(recording.turns) == 1
-    player = ReplayScreen(recording)
-    app = LadechatApp(player)
-    async with app.run_test() as pilot:
+    async with replaying(recording, playing=True) as (pilot, app, player):
         player.go(len(recording.events))
         assert [written for kind, written in blocks(app) if kind in ("user", "model")] == said
         first = next(place for place, event in enumerate(recording.events) if isinstance(event, Step)) + 1
@@ -85,31 +75,21 @@ async def test_a_continuation_that_broke_off_is_in_the_answer_once_when_it_goes_
     stage.recorder.start(path)
     async with stage.app.run_test() as pilot:
         first = stage.engine
-        async with brings(lambda: stage.asking, pilot):
-            await ask(pilot, "One?")
-        async with brings(lambda: first.steps_done == 3, pilot):
-            first.release(3)
-        async with brings(lambda: not stage.asking, pilot):
-            await pilot.press("escape")
+        await begun(pilot, stage, 3)
+        await press(pilot, "escape", brings=lambda: not stage.asking)
         half = dict(blocks(stage.app))["model"]
-        async with brings(lambda: stage.asking, pilot):
-            await ask(pilot, "/continue")
-        async with brings(lambda: dict(blocks(stage.app))["model"] != half, pilot):
-            first.release(3)
+        await ask(pilot, "/continue", brings=lambda: stage.asking)
+        await act(pilot, lambda: first.release(3), brings=lambda: dict(blocks(stage.app))["model"] != half)
         if dies:
-            async with brings(lambda: "the engine has ended" in stage.activity, pilot):
-                first.die()
-            async with brings(lambda: stage.activity == "ready", pilot):
-                await pilot.press("f5")
+            await act(pilot, first.die, brings=lambda: "the engine has ended" in stage.activity)
+            await press(pilot, "f5", brings=lambda: stage.activity == "ready")
         else:
-            async with brings(lambda: "It broke." in stage.text and not stage.asking, pilot):
-                first.break_off()
+            await act(pilot, first.break_off, brings=lambda: "It broke." in stage.text and not stage.asking)
         async with brings(lambda: dict(blocks(stage.app))["model"] == ANSWER and not stage.asking, pilot):
             await ask(pilot, "/continue")
             first.release()
         assert stage.engine.questions[-1].first_step == (6 if dies else 3), "a failed pass leaves nothing"
-        async with brings(lambda: stage.app.clipboard == ANSWER, pilot):
-            await pilot.press("f8")
+        await press(pilot, "f8", brings=lambda: stage.app.clipboard == ANSWER)
         shown = blocks(stage.app)
         steps = stage.screen.view.presenter.answers.get(1)
         assert steps is not None and len(steps) == stage.engine.steps_done
@@ -120,9 +100,7 @@ async def test_a_continuation_that_broke_off_is_in_the_answer_once_when_it_goes_
     (turn,) = talk_of(recording).turns
     assert turn.answer == ANSWER and len(turn.steps) == stage.engine.steps_done
     assert turn.finished is not None and turn.finished.text == ANSWER
-    player = ReplayScreen(recording)
-    app = LadechatApp(player)
-    async with app.run_test():
+    async with replaying(recording, playing=True) as (_, app, player):
         player.go(len(recording.events))
         assert [one for one in blocks(app) if one[0] == "model"] == [("model", ANSWER)]
 
@@ -130,29 +108,22 @@ async def test_a_continuation_that_broke_off_is_in_the_answer_once_when_it_goes_
 async def test_an_answer_goes_on_in_its_place_though_something_was_said_below_it(tmp_path: Path) -> None:
     """By the app, or by its user; at once, or when the conversation was opened again."""
     engine, store = FakeEngine(hold_steps=True), ConversationStore(tmp_path)
-    stage = Stage(engine, store=store)
-    async with stage.app.run_test() as pilot:
-        async with brings(lambda: stage.asking, pilot):
-            await ask(pilot, "One?")
+    async with Stage(engine, store=store).running() as (pilot, stage):
+        await ask(pilot, "One?", brings=lambda: stage.asking)
         for steps in (3, 6):
-            async with brings(lambda: engine.steps_done == steps, pilot):
-                engine.release(3)
-            async with brings(lambda: not stage.asking, pilot):
-                await pilot.press("escape")
+            await act(pilot, lambda: engine.release(3), brings=lambda: engine.steps_done == steps)
+            await press(pilot, "escape", brings=lambda: not stage.asking)
             for prompt in ("Rhyme.", "Be brief."):
                 stage.session.instruct(prompt)
-            async with brings(lambda: stage.asking, pilot):
-                await ask(pilot, "/continue")
-        async with brings(lambda: not stage.asking, pilot):
-            engine.release()
+            await ask(pilot, "/continue", brings=lambda: stage.asking)
+        await act(pilot, engine.release, brings=lambda: not stage.asking)
         shown = [(kind, written) for kind, written in blocks(stage.app) if written]
         (kept,) = store.conversations()
         half = replace(kept.exchanges[0], answer="".join(tokens(ANSWER)[:4]), system="Rhyme.")
         answers = (replace(kept.answers[0], exchange=half),)
         stage.session.open(SavedConversation(kept.path.with_name("gone"), answers, system="Rhyme."))
         stage.session.frame()
-        async with brings(lambda: not stage.asking and "reopened" not in stage.text, pilot):
-            await ask(pilot, "/continue")
+        await ask(pilot, "/continue", brings=lambda: not stage.asking and "reopened" not in stage.text)
         reopened = [(kind, written) for kind, written in blocks(stage.app) if written]
     assert [kind for kind, _ in shown] == ["user", "model", *["notice"] * 5]
     assert shown[1][1] == ANSWER and [" passes · " in written for _, written in shown[2:]] == [True, *[False] * 4]
@@ -163,15 +134,12 @@ async def test_an_answer_goes_on_in_its_place_though_something_was_said_below_it
 
 
 async def test_an_answer_that_no_other_has_replaced_goes_on_in_its_place() -> None:
-    stage = Stage(FakeEngine())
-    async with stage.app.run_test() as pilot:
+    async with Stage(FakeEngine()).running() as (pilot, stage):
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
         stage.engine.fail_next = "message_too_long"
-        async with brings(lambda: stage.prompt == "Two?" and not stage.asking, pilot):
-            await pilot.press("ctrl+r")
-        async with brings(lambda: not stage.asking and len(stage.engine.questions) == 4, pilot):
-            await ask(pilot, "/continue")
+        await press(pilot, "ctrl+r", brings=lambda: stage.prompt == "Two?" and not stage.asking)
+        await ask(pilot, "/continue", brings=lambda: not stage.asking and len(stage.engine.questions) == 4)
         shown = [kind for kind, _ in blocks(stage.app)]
     assert [message.content for message in stage.engine.questions[3].messages] == ["One?", ANSWER, "Two?", ANSWER]
     assert shown == ["user", "model", "notice", "user", "notice", "user", "model", "notice"]
@@ -179,22 +147,17 @@ async def test_an_answer_that_no_other_has_replaced_goes_on_in_its_place() -> No
 
 @pytest.mark.parametrize("complete", [False, True], ids=["stopped", "complete"])
 async def test_what_is_to_go_on_waits_for_the_model_to_load_and_is_seen_to_wait(complete: bool) -> None:
-    stage = Stage(FakeEngine(), FakeEngine(hold_loading=True))
-    async with stage.app.run_test() as pilot:
+    async with Stage(FakeEngine(), FakeEngine(hold_loading=True)).running() as (pilot, stage):
         await answered(pilot, stage, "One?")
         last = stage.session.conversation.messages[-1].token_ids or []
         stage.engines[1].eos_ids = last[-1:] if complete else [2]
-        async with brings(lambda: len(stage.started) == 2 and "reading the weights" in stage.activity, pilot):
-            await pilot.press("f5")
-        async with brings(lambda: "/continue waits" in stage.status, pilot):
-            await ask(pilot, "/continue")
+        await press(pilot, "f5", brings=lambda: len(stage.started) == 2 and "reading the weights" in stage.activity)
+        await ask(pilot, "/continue", brings=lambda: "/continue waits" in stage.status)
         async with brings(lambda: "The answer does not go on: the model was still loading." in stage.text, pilot):
             await pilot.press("escape")
         assert "waits" not in stage.status and not stage.asking
-        async with brings(lambda: "/continue waits" in stage.status, pilot):
-            await ask(pilot, "/continue")
-        async with brings(lambda: not stage.asking, pilot):
-            stage.engine.finish_loading()
+        await ask(pilot, "/continue", brings=lambda: "/continue waits" in stage.status)
+        await act(pilot, stage.engine.finish_loading, brings=lambda: not stage.asking)
         assert stage.activity == "ready" and "waits" not in stage.status
         assert len(stage.engine.questions) == (0 if complete else 1)
         assert ("This answer is complete" in stage.text) == complete
@@ -202,8 +165,7 @@ async def test_what_is_to_go_on_waits_for_the_model_to_load_and_is_seen_to_wait(
 
 @pytest.mark.full
 async def test_an_answer_of_another_model_cannot_go_on_and_the_sentence_says_so(tmp_path: Path) -> None:
-    stage = Stage(FakeEngine())
-    async with stage.app.run_test() as pilot:
+    async with Stage(FakeEngine()).running() as (pilot, stage):
         await answered(pilot, stage, "One?")
         async with brings(lambda: "only its own can be continued" in stage.notice, pilot):
             stage.session.conversation.use_model("owner/other")
@@ -214,17 +176,11 @@ async def test_an_answer_of_another_model_cannot_go_on_and_the_sentence_says_so(
 @pytest.mark.full
 async def test_a_stop_before_it_went_on_leaves_the_answer_as_it_was() -> None:
     engine = FakeEngine(hold_steps=True)
-    stage = Stage(engine)
-    async with stage.app.run_test() as pilot:
-        async with brings(lambda: stage.asking, pilot):
-            await ask(pilot, "One?")
-        async with brings(lambda: not stage.asking, pilot):
-            engine.release(3)
-            await pilot.press("escape")
+    async with Stage(engine).running() as (pilot, stage):
+        await begun(pilot, stage, 3)
+        await press(pilot, "escape", brings=lambda: not stage.asking)
         before = blocks(stage.app)
-        async with brings(lambda: stage.asking, pilot):
-            await ask(pilot, "/continue")
-        async with brings(lambda: not stage.asking, pilot):
-            await pilot.press("escape")
+        await ask(pilot, "/continue", brings=lambda: stage.asking)
+        await press(pilot, "escape", brings=lambda: not stage.asking)
         assert [one for one in blocks(stage.app) if one[0] == "model"] == [one for one in before if one[0] == "model"]
         assert len(stage.screen.view.presenter.answers.get(1) or ()) == 3

@@ -6,13 +6,12 @@ from textual.widgets import Static
 from ladechat.app import LadechatApp
 from ladechat.keys import APP_KEYS, REPLAY_KEYS, key_names
 from ladechat.screens.help.help import ALWAYS, PASSES, HelpScreen
-from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.prompt.prompt import Prompt
-from tests.app.stage import Driver, Stage
+from tests.app.stage import Stage, replaying, shows
 from tests.session.streams import GOLDEN
-from tests.waiting import brings, until
+from tests.waiting import brings, press
 
 
 def shown(app: LadechatApp) -> str:
@@ -27,10 +26,8 @@ def shown(app: LadechatApp) -> str:
 
 @pytest.mark.parametrize("close", ["escape", pytest.param("f1", marks=pytest.mark.full)])
 async def test_it_explains_the_chat_and_goes_back_to_what_was_typed(close: str) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(160, 200)) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        async with brings(lambda: isinstance(stage.app.screen, HelpScreen), pilot):
+    async with Stage().ready(size=(160, 200)) as (pilot, stage):
+        async with brings(shows(pilot, HelpScreen), pilot):
             stage.app.query_one(Prompt).insert("half a question")
             await pilot.press("f1")
         text = shown(stage.app)
@@ -50,31 +47,14 @@ async def test_it_explains_the_chat_and_goes_back_to_what_was_typed(close: str) 
         for info in stage.screen.view.presenter.decoders.values():
             assert info.help in text
             assert all(parameter.help in text for parameter in info.parameters)
-        async with brings(lambda: stage.app.screen is stage.screen, pilot):
-            await pilot.press(close)
+        await press(pilot, close, brings=stage.in_front)
         assert stage.prompt == "half a question" and stage.app.query_one(Prompt).has_focus
 
 
-async def test_it_can_be_scrolled_by_keys_where_it_does_not_fit() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        async with brings(lambda: isinstance(stage.app.screen, HelpScreen), pilot):
-            await pilot.press("f1")
-        async with brings(lambda: stage.app.screen.query_one("VerticalScroll").scroll_offset.y > 0, pilot):
-            await pilot.press("pagedown")
-
-
 async def test_a_replay_has_its_own_keys_in_it() -> None:
-    app = LadechatApp(ReplayScreen(Recording.read(GOLDEN[-1])))
-
-    async def check(pilot: Driver) -> None:
-        async with brings(lambda: isinstance(app.screen, HelpScreen), pilot):
-            await pilot.press("f1")
+    async with replaying(Recording.read(GOLDEN[-1]), size=(160, 200)) as (pilot, app, _):
+        await press(pilot, "f1", brings=shows(pilot, HelpScreen))
         text = shown(app)
         assert all(key.tooltip in text for key in REPLAY_KEYS)
         here, _, away = text.partition("Not on the screen now")
         assert "It comes with " in away and "In the chat" not in here
-
-    async with app.run_test(size=(160, 200)) as pilot:
-        await check(pilot)

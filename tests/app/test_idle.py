@@ -7,22 +7,15 @@ import pytest
 from textual.pilot import Pilot
 
 from ladechat.app import LadechatApp
-from ladechat.lessons.lesson import Phase
-from ladechat.lessons.progress import Progress
-from ladechat.protocol import Asked, Settings, encode
-from ladechat.screens.learn.lesson_session import MOST_NEW_TOKENS
-from ladechat.screens.learn.screen import LearnScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.conversations.conversation import SingleQuestions
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.race import Comparison
 from ladechat.session.recordings.recording import Recording
-from ladechat.session.session import Session
-from tests.app.stage import Stage, answered, ask
+from tests.app.stage import Stage, answered, ask, recorded_turns, replaying
+from tests.app.test_learn import Room as Lessons
 from tests.fake_engine import FakeEngine
-from tests.session.streams import stream, turn, write
-from tests.waiting import brings, until
+from tests.waiting import brings, press, until
 
 AN_HOUR = 3600.0
 
@@ -48,13 +41,11 @@ async def rests(pilot: Pilot[int]) -> None:
 @pytest.fixture
 def recording(tmp_path: Path) -> Recording:
     """Two answers, and an hour between any two events."""
-    events = [event for number in (1, 2) for event in (Asked(turn=number, text="Why?"), *turn(number, steps=6))]
-    return Recording.read(write(tmp_path / "talk.jsonl", *map(encode, stream(*events, pace=AN_HOUR))))
+    return recorded_turns(tmp_path, pace=AN_HOUR)
 
 
 async def test_a_chat_rests_before_and_after_an_answer_and_while_a_question_is_typed() -> None:
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
+    async with Stage().running() as (pilot, stage):
         await rests(pilot)
         await answered(pilot, stage, "Why?")
         await rests(pilot)
@@ -64,11 +55,9 @@ async def test_a_chat_rests_before_and_after_an_answer_and_while_a_question_is_t
 
 
 async def test_a_chat_rests_in_a_pause_and_goes_on() -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test() as pilot:
+    async with Stage(FakeEngine(hold_steps=True)).running() as (pilot, stage):
         await ask(pilot, "Why?")
-        async with brings(lambda: stage.session.pace.paused, pilot):
-            await pilot.press("space")
+        await press(pilot, "space", brings=lambda: stage.session.pace.paused)
         await rests(pilot)
         async with brings(lambda: " tokens a pass" in stage.text, pilot):
             await pilot.press("space")
@@ -76,20 +65,15 @@ async def test_a_chat_rests_in_a_pause_and_goes_on() -> None:
 
 
 async def test_lists_and_fields_over_a_chat_rest(tmp_path: Path) -> None:
-    stage = Stage(store=ConversationStore(tmp_path))
-    async with stage.app.run_test() as pilot:
+    async with Stage(store=ConversationStore(tmp_path)).running() as (pilot, stage):
         for key in ("f1", "ctrl+o", "ctrl+p"):
-            async with brings(lambda: len(stage.app.screen_stack) == 2, pilot):
-                await pilot.press(key)
+            await press(pilot, key, brings=lambda: len(stage.app.screen_stack) == 2)
             await rests(pilot)
-            async with brings(lambda: len(stage.app.screen_stack) == 1, pilot):
-                await pilot.press("escape")
+            await press(pilot, "escape", brings=lambda: len(stage.app.screen_stack) == 1)
 
 
 async def test_a_replay_rests_paused_and_finished_and_while_a_text_is_searched_for(recording: Recording) -> None:
-    screen = ReplayScreen(recording)
-    app = LadechatApp(screen)
-    async with app.run_test() as pilot:
+    async with replaying(recording, playing=True) as (pilot, app, screen):
         await until(lambda: screen.player.position > 0, pilot)
         assert timers(), "it plays"
         app.clear_notifications()  # that the recording was not closed is said for ten seconds
@@ -101,13 +85,11 @@ async def test_a_replay_rests_paused_and_finished_and_while_a_text_is_searched_f
 async def test_a_replay_goes_on_from_where_it_was_paused(recording: Recording) -> None:
     seconds = 0.0
     screen = ReplayScreen(recording, lambda: seconds)
-    app = LadechatApp(screen)
-    async with app.run_test() as pilot:
+    async with LadechatApp(screen).run_test() as pilot:
         await pilot.press("space", "right", "space", "space")
         at = screen.player.seconds
         seconds += AN_HOUR / 2
-        async with brings(lambda: screen.player.playing, pilot):
-            await pilot.press("space")
+        await press(pilot, "space", brings=lambda: screen.player.playing)
         assert screen.player.seconds == at
         seconds += AN_HOUR / 2
         await until(lambda: screen.player.seconds == at + AN_HOUR / 2, pilot)
@@ -115,8 +97,7 @@ async def test_a_replay_goes_on_from_where_it_was_paused(recording: Recording) -
 
 async def test_a_race_rests_paused_and_finished(recording: Recording) -> None:
     screen = RaceScreen(Comparison(recording, recording))
-    app = LadechatApp(screen)
-    async with app.run_test() as pilot:
+    async with LadechatApp(screen).run_test() as pilot:
         await until(lambda: screen.track is not None, pilot)
         for key in ("space", "right", "home", "end"):
             await pilot.press(key)
@@ -126,8 +107,7 @@ async def test_a_race_rests_paused_and_finished(recording: Recording) -> None:
 async def test_a_race_goes_on_from_where_it_was_paused(recording: Recording) -> None:
     seconds = 0.0
     screen = RaceScreen(Comparison(recording, recording), lambda: seconds)
-    app = LadechatApp(screen)
-    async with app.run_test() as pilot:
+    async with LadechatApp(screen).run_test() as pilot:
         await until(lambda: screen.track is not None, pilot)
         await pilot.press("right")
         assert screen.track is not None and screen.track.at == 1
@@ -137,11 +117,8 @@ async def test_a_race_goes_on_from_where_it_was_paused(recording: Recording) -> 
 
 
 async def test_lessons_rest_while_the_reader_reads() -> None:
-    session = Session(lambda _: FakeEngine(), Settings(), SingleQuestions(max_new_tokens=MOST_NEW_TOKENS, model="demo"))
-    screen = LearnScreen(session, Progress())
-    app = LadechatApp(screen, session)
-    async with app.run_test() as pilot:
+    room = Lessons(FakeEngine())
+    async with room.app.run_test() as pilot:
         await rests(pilot)
-        async with brings(lambda: bool(screen.lesson.runs) and screen.lesson.page.phase is not Phase.RUNNING, pilot):
-            await pilot.press("enter", "enter")
+        await press(pilot, "enter", brings=lambda: room.at("one_token", 1))
         await rests(pilot)

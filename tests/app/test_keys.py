@@ -13,36 +13,21 @@ from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.sliders.sliders import Sliders
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, footer_has_room, footer_names
+from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask, begun, entries, footer_has_room, footer_names
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, until
+from tests.waiting import act, brings, press, until
 
 
 @pytest.mark.parametrize(("parameter", "value"), [("window", 6), ("ngram", 4), ("guesses", 6)])
 async def test_a_slider_configures_the_decoder(parameter: str, value: int) -> None:
-    stage = Stage(decoder="lookahead")
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage(decoder="lookahead").ready() as (pilot, stage):
         stage.slider(parameter).focus()
-        await pilot.press("right")
-        wish = Configure(parameters={parameter: value})
-        await until(lambda: stage.engine.commands == [wish], pilot)
+        await press(pilot, "right", brings=lambda: stage.engine.commands == [Configure(parameters={parameter: value})])
         await until(lambda: stage.slider(parameter).number == value, pilot)
 
 
-async def test_a_slider_configures_the_sampling() -> None:
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        async with brings(lambda: stage.engine.commands == [Configure(temperature=0.1)], pilot):
-            stage.app.query_one("#slider-temperature").focus()
-            await pilot.press("right")
-
-
 async def test_sliders_go_where_the_engine_says() -> None:
-    stage = Stage(decoder="lookahead")
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage(decoder="lookahead").ready() as (pilot, stage):
         wanted = Configure(parameters={"window": 11, "ngram": 6, "guesses": 9}, temperature=0.7, top_p=0.9)
         await stage.engine.send(wanted)
         sliders = list(stage.app.query(Slider))
@@ -54,16 +39,12 @@ async def test_sliders_go_where_the_engine_says() -> None:
 
 
 async def test_a_slider_takes_effect_in_the_middle_of_an_answer() -> None:
-    stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
-    async with stage.app.run_test() as pilot:
-        async with brings(lambda: "The n-gram" in stage.text, pilot):
-            await ask(pilot, "One?")
-            stage.engine.release(3)
+    async with Stage(FakeEngine(hold_steps=True), decoder="lookahead").running() as (pilot, stage):
+        await begun(pilot, stage, 3)
         async with brings(lambda: stage.engine.settings.parameters == {"window": 9}, pilot):
             stage.slider("window").focus()
             await pilot.press("9")
-        async with brings(lambda: not stage.asking, pilot):
-            stage.engine.release()
+        await act(pilot, stage.engine.release, brings=lambda: not stage.asking)
         assert SHOWN_ANSWER in stage.text
 
 
@@ -76,9 +57,7 @@ def shown_sliders(stage: Stage) -> list[str]:
 
 
 async def test_the_sliders_are_the_numbers_that_the_decoder_has() -> None:
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage().ready() as (pilot, stage):
         status = stage.app.query_one(StatusLine)
         decoders = [info for info in catalog.DECODERS.values() if info.name != stage.engine.settings.decoder]
         for info in [*decoders, catalog.DECODERS["auto"], catalog.DECODERS["lookahead"]]:
@@ -99,11 +78,9 @@ async def test_a_decoder_that_only_the_engine_knows_has_its_sliders_and_its_plac
     sides = Parameter(name="sides", label="sides", help="Of each.", default=6, live=False)
     monkeypatch.setitem(catalog.DECODERS, "toy", DecoderInfo("toy", "toy guesses", "Roll.", [dice, sides]))
     engine = FakeEngine()
-    stage = Stage(engine)
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage(engine).ready() as (pilot, stage):
         monkeypatch.delitem(catalog.DECODERS, "toy")
-        commands = {command.title: command for command in stage.app.get_system_commands(stage.app.screen)}
+        commands = entries(stage.app)
         assert commands["Decoder: toy guesses"].help == "Roll."
         async with brings(lambda: stage.app.query_one(StatusLine).decoder == "toy guesses", pilot):
             commands["Decoder: toy guesses"].callback()
@@ -118,39 +95,33 @@ def decoders_wished(stage: Stage) -> list[str | None]:
 
 
 async def test_f3_switches_between_plain_decoding_and_the_decoder_before() -> None:
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage().ready() as (pilot, stage):
         status = stage.app.query_one(StatusLine)
         assert status.decoder == "auto"
-        async with brings(lambda: status.decoder == "plain decoding", pilot):
-            await pilot.press("f3")
+        await press(pilot, "f3", brings=lambda: status.decoder == "plain decoding")
         assert shown_sliders(stage) == []
         await answered(pilot, stage, "One?")
         assert SHOWN_ANSWER in stage.text
-        async with brings(lambda: status.decoder == "auto", pilot):
-            await pilot.press("f3")
-        commands = {command.title: command for command in stage.app.get_system_commands(stage.app.screen)}
+        await press(pilot, "f3", brings=lambda: status.decoder == "auto")
+        commands = entries(stage.app)
         async with brings(lambda: status.decoder == "suffix matching", pilot):
             commands["Decoder: suffix matching"].callback()
             await pilot.press("f3", "f3")
-        assert decoders_wished(stage) == ["autoregressive", "auto", "suffix", "autoregressive", "suffix"]
+        await act(pilot, commands["Decoder: auto"].callback, brings=lambda: status.decoder == "auto")
+        assert decoders_wished(stage) == ["autoregressive", "auto", "suffix", "autoregressive", "suffix", "auto"]
+        assert any("window" in title.casefold() for title in commands), "a newcomer looks for it there"
 
 
 async def test_with_a_model_of_one_token_a_pass_no_other_decoder_is_taken() -> None:
     engine = FakeEngine()
     engine.single_token = "Its cache cannot go back."
-    stage = Stage(engine, decoder="autoregressive")
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        async with brings(lambda: stage.notices == ["Plain decoding only: Its cache cannot go back."], pilot):
-            await pilot.press("f3")
+    async with Stage(engine, decoder="autoregressive").ready() as (pilot, stage):
+        await press(pilot, "f3", brings=lambda: stage.notices == ["Plain decoding only: Its cache cannot go back."])
         assert engine.commands == []
 
 
 async def test_moving_a_slider_of_a_decoder_that_chooses_by_itself_sets_it_by_hand_and_f3_goes_back() -> None:
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
+    async with Stage().running() as (pilot, stage):
         await answered(pilot, stage, "One?")
         status = stage.app.query_one(StatusLine)
         assert shown_sliders(stage) == ["window", "ngram", "guesses"]
@@ -163,16 +134,13 @@ async def test_moving_a_slider_of_a_decoder_that_chooses_by_itself_sets_it_by_ha
             await pilot.press("right")
         assert stage.engine.commands[-1] == Configure(decoder="lookahead", parameters={"window": 6})
         assert stage.slider("window").has_focus and not stage.slider("window").has_class("-idle")
-        async with brings(lambda: stage.engine.settings.parameters == {"window": 7}, pilot):
-            await pilot.press("right")
+        await press(pilot, "right", brings=lambda: stage.engine.settings.parameters == {"window": 7})
         assert stage.engine.commands[-1] == Configure(parameters={"window": 7})
         assert stage.notices == ["W by hand: lookahead now. F3 goes back to auto."]
         window = stage.app.query_one(WindowPanel)
         assert window.explain().startswith("Fills with the next answer")
-        async with brings(lambda: status.decoder == "auto" and not window.awaits_answer, pilot):
-            await pilot.press("f3")
-        async with brings(lambda: status.decoder == "lookahead" and window.awaits_answer, pilot):
-            await pilot.press("left")
+        await press(pilot, "f3", brings=lambda: status.decoder == "auto" and not window.awaits_answer)
+        await press(pilot, "left", brings=lambda: status.decoder == "lookahead" and window.awaits_answer)
         await answered(pilot, stage, "Two?", times=2)
         assert window.explain().startswith("Each pass guesses")
         for decoder in ("auto", "plain decoding", "auto"):
@@ -181,44 +149,33 @@ async def test_moving_a_slider_of_a_decoder_that_chooses_by_itself_sets_it_by_ha
 
 
 async def test_f4_switches_the_look_of_everything() -> None:
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
+    async with Stage().running() as (pilot, stage):
         transcript, pool = stage.app.query_one(Transcript), stage.app.query_one("#pool")
         for look in (Look.DEMO, Look.HUES):
-            async with brings(lambda: transcript.palette.look is look, pilot):
-                await pilot.press("f4")
+            await press(pilot, "f4", brings=lambda: transcript.palette.look is look)
             assert getattr(pool, "palette").look is look  # noqa: B009
 
 
 async def test_f2_hides_the_panels_and_gives_their_room_to_the_conversation() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
+    async with Stage().running(size=(100, 30)) as (pilot, stage):
         await answered(pilot, stage, "One?")
         narrow = stage.app.query_one(Transcript).size.width
-        async with brings(lambda: stage.app.query_one(Transcript).size.width > narrow + 30, pilot):
-            await pilot.press("f2")
+        await press(pilot, "f2", brings=lambda: stage.app.query_one(Transcript).size.width > narrow + 30)
         assert SHOWN_ANSWER in stage.text
-        async with brings(lambda: stage.app.query_one(Transcript).size.width == narrow, pilot):
-            await pilot.press("f2")
+        await press(pilot, "f2", brings=lambda: stage.app.query_one(Transcript).size.width == narrow)
 
 
 async def test_page_keys_and_end_move_the_conversation_while_the_prompt_has_the_focus() -> None:
-    stage = Stage(welcome="\n".join(f"line {number}" for number in range(80)))
-    async with stage.app.run_test() as pilot:
+    async with Stage(welcome="\n".join(f"line {number}" for number in range(80))).running() as (pilot, stage):
         transcript = stage.app.query_one(Transcript)
         await until(lambda: transcript.max_scroll_y > 40 and transcript.follows_end, pilot)
-        async with brings(lambda: not transcript.follows_end, pilot):
-            await pilot.press("pageup", "pageup")
+        await press(pilot, "pageup", "pageup", brings=lambda: not transcript.follows_end)
         above = transcript.scroll_offset.y
-        async with brings(lambda: transcript.scroll_offset.y > above, pilot):
-            await pilot.press("pagedown")
-        async with brings(lambda: transcript.scroll_offset.y == above, pilot):
-            await pilot.press("pageup")
-        async with brings(lambda: stage.prompt == "x", pilot):
-            await pilot.press("x", "end")
+        await press(pilot, "pagedown", brings=lambda: transcript.scroll_offset.y > above)
+        await press(pilot, "pageup", brings=lambda: transcript.scroll_offset.y == above)
+        await press(pilot, "x", "end", brings=lambda: stage.prompt == "x")
         assert not transcript.follows_end
-        async with brings(lambda: transcript.follows_end, pilot):
-            await pilot.press("backspace", "end")
+        await press(pilot, "backspace", "end", brings=lambda: transcript.follows_end)
 
 
 @pytest.mark.parametrize("size", [(80, 24), pytest.param((160, 48), marks=pytest.mark.full)])
@@ -236,13 +193,11 @@ async def test_the_footer_names_the_keys_in_their_order_and_has_room_for_all(siz
         looking_back = [idle[0], "Back", *idle[1:]]
         await until(lambda: names() == looking_back, pilot)
         fast = "Full speed" if size[0] > 80 else "Fast"
-        async with brings(lambda: names() == [fast if name == "Slow" else name for name in looking_back], pilot):
-            await pilot.press("f6")
+        await press(pilot, "f6", brings=lambda: names() == [fast if name == "Slow" else name for name in looking_back])
         assert footer_has_room(stage.app)
         async with brings(lambda: "Explain" not in names(), pilot):
             await pilot.press("x")  # now ? is typed
-        async with brings(lambda: names() == looking_back, pilot):
-            await pilot.press("backspace", "f6")
+        await press(pilot, "backspace", "f6", brings=lambda: names() == looking_back)
 
 
 FOUND = {"record the": "Record the session", "gif": "Export conversation", "history": "Conversations"}
@@ -255,15 +210,11 @@ def lists(listed: palette.CommandList, title: str) -> bool:
 
 
 async def test_the_command_palette_lists_what_keys_do_and_the_answer_goes_on_behind_it() -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test() as pilot:
-        names = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
+    async with Stage(FakeEngine(hold_steps=True)).running() as (pilot, stage):
+        names = entries(stage.app).keys()
         assert {"Panels", "Decoder", "Look", "Slow motion", "Restart engine", "New conversation"} <= names
         assert "Stop" not in names, "there is nothing to stop"
-        async with brings(
-            lambda: "Stop" in {command.title for command in stage.app.get_system_commands(stage.app.screen)}, pilot
-        ):
-            await ask(pilot, "One?")
+        await ask(pilot, "One?", brings=lambda: "Stop" in entries(stage.app))
         await pilot.press("ctrl+p")
         listed = stage.app.screen.query_one(palette.CommandList)
         await until(lambda: listed.option_count > 3 and listed.region.height > 3, pilot)
@@ -271,36 +222,12 @@ async def test_the_command_palette_lists_what_keys_do_and_the_answer_goes_on_beh
         for query, title in FOUND.items():
             stage.app.screen.query_one(palette.CommandInput).value = query
             await until(partial(lists, listed, title), pilot)
-        async with brings(lambda: not stage.session.asking, pilot):
-            stage.engine.release()
-        async with brings(lambda: stage.app.screen is stage.screen and SHOWN_ANSWER in stage.text, pilot):
-            await pilot.press("escape")
-
-
-async def test_a_new_conversation_forgets_the_old_one() -> None:
-    stage = Stage(system="Be brief.")
-    async with stage.app.run_test() as pilot:
-        await answered(pilot, stage, "One?")
-        async with brings(lambda: "One?" not in stage.text, pilot):
-            await pilot.press("ctrl+l")
-        await answered(pilot, stage, "Two?")
-        assert [message.content for message in stage.engine.questions[1].messages] == ["Be brief.", "Two?"]
-
-
-async def test_during_an_answer_no_new_conversation_is_begun() -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test() as pilot:
-        async with brings(lambda: stage.asking, pilot):
-            await ask(pilot, "One?")
-        async with brings(lambda: stage.notices == ["Stop the answer first (Esc)."], pilot):
-            await pilot.press("ctrl+l")
-        assert "One?" in stage.text
+        await act(pilot, stage.engine.release, brings=lambda: not stage.session.asking)
+        await press(pilot, "escape", brings=lambda: stage.app.screen is stage.screen and SHOWN_ANSWER in stage.text)
 
 
 async def test_ctrl_g_formats_answers_and_ctrl_n_opens_long_questions() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(120, 40)) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage().ready(size=(120, 40)) as (pilot, stage):
         await answered(pilot, stage, "\n".join(f"line {number}" for number in range(20)))
         transcript = stage.screen.view.transcript
 
@@ -310,5 +237,4 @@ async def test_ctrl_g_formats_answers_and_ctrl_n_opens_long_questions() -> None:
         assert shown("```python") and not shown("line 19")
         async with brings(lambda: not shown("```python") and shown("│ def guesses") and shown("line 19"), pilot):
             await pilot.press("ctrl+g", "ctrl+n")
-        async with brings(lambda: shown("```python") and not shown("line 19"), pilot):
-            await pilot.press("ctrl+g", "ctrl+n")
+        await press(pilot, "ctrl+g", "ctrl+n", brings=lambda: shown("```python") and not shown("line 19"))

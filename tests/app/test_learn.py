@@ -1,6 +1,9 @@
 """The lessons on the screen: what each key does, how one goes on where one was, and how they are left."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Self
 
 import pytest
 from typer.testing import CliRunner
@@ -26,10 +29,10 @@ from ladechat.widgets.lessons import LessonBox, LessonCard
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.stage import Driver, Stage, answered
+from tests.app.stage import Driver, Stage, answered, entries, shows
 from tests.app.test_help import shown
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, until
+from tests.waiting import act, brings, press, until
 
 SHORT = "The pool keeps what the window has written."
 
@@ -72,8 +75,12 @@ class Room:
         active = self.screen.active_bindings.get(key)
         return active.binding.description if active is not None and active.binding.show else ""
 
-    async def ready(self, pilot: Driver) -> None:
-        await until(lambda: self.screen.lesson.settings.decoder == self.screen.lesson.scene.decoder, pilot)
+    @asynccontextmanager
+    async def ready(self, size: tuple[int, int] = (80, 24)) -> AsyncIterator[tuple[Driver, Self]]:
+        """Run the app, and wait until its engine decodes as the scene wants it."""
+        async with self.app.run_test(size=size) as pilot:
+            await until(lambda: self.screen.lesson.settings.decoder == self.screen.lesson.scene.decoder, pilot)
+            yield pilot, self
 
     def at(self, scene: str, card: int) -> bool:
         """Is this card shown, with what it has to tell?"""
@@ -81,26 +88,19 @@ class Room:
 
 
 async def test_a_scene_by_keys_alone() -> None:
-    room = Room()
-    async with room.app.run_test(size=(80, 24)) as pilot:
-        await room.ready(pilot)
-        async with brings(lambda: room.at("one_token", 1), pilot):
-            await pilot.press("enter", "enter")
+    async with Room().ready() as (pilot, room):
+        await press(pilot, "enter", brings=lambda: room.at("one_token", 1))
         assert room.card.text.startswith("5 passes, 5 tokens.")
         assert room.engines[0].steps_done == 5 and room.engines[0].questions[0].fresh
 
-        async with brings(lambda: room.acting == ["1", "2", "3"], pilot):
-            await pilot.press("space")
-        async with brings(lambda: room.card.hint == "Not yet: press a number first, 1 to 3.", pilot):
-            await pilot.press("enter")
-        async with brings(lambda: room.acting == ["enter"], pilot):
-            await pilot.press("1", "enter")
+        await press(pilot, "space", brings=lambda: room.acting == ["1", "2", "3"])
+        await press(pilot, "enter", brings=lambda: room.card.hint == "Not yet: press a number first, 1 to 3.")
+        await press(pilot, "1", brings=lambda: room.acting == ["enter"])
         assert room.in_footer("left") == "Earlier" and "Not yet" not in room.card.hint
         page = room.screen.lesson.page
         assert (page.choice, page.outcome) == (0, 1) and "passes" in room.card.text
 
-        async with brings(lambda: room.place == ("one_token", 0), pilot):
-            await pilot.press("left", "backspace")
+        await press(pilot, "left", "backspace", brings=lambda: room.place == ("one_token", 0))
         async with brings(lambda: room.place == ("one_token", 1) and room.card.text.startswith("5 passes"), pilot):
             await pilot.press("enter")
         assert room.screen.query_one("#sliders").disabled
@@ -117,45 +117,31 @@ async def test_a_scene_by_keys_alone() -> None:
             await pilot.press("enter")
         assert len(room.engines[0].questions) == 1
         assert (room.in_footer("left"), room.in_footer("backspace")) == ("Move", "Earlier")
-        async with brings(lambda: slider.value == 1, pilot):
-            await pilot.press("right")
-        async with brings(lambda: slider.value == 0, pilot):
-            await pilot.press("left", "left")
+        await press(pilot, "right", brings=lambda: slider.value == 1)
+        await press(pilot, "left", "left", brings=lambda: slider.value == 0)
         assert room.place == ("one_token", 3)
-        async with brings(lambda: not room.screen.lesson.missing, pilot):
-            await pilot.press("end")
+        await press(pilot, "end", brings=lambda: not room.screen.lesson.missing)
         assert room.acting == ["enter"]
-        async with brings(lambda: "The same words" in room.card.text, pilot):
-            await pilot.press("enter", "enter")
+        await press(pilot, "enter", brings=lambda: "The same words" in room.card.text)
         assert len(room.engines[0].questions) == 2
 
-        async with brings(lambda: room.place == ("jacobi", 0), pilot):
-            await pilot.press("enter", "enter")
-        async with brings(lambda: room.place == ("one_token", 0), pilot):
-            await pilot.press("p")
-        async with brings(lambda: isinstance(room.app.screen, HelpScreen), pilot):
-            await pilot.press("f1")
+        await press(pilot, "enter", "enter", brings=lambda: room.place == ("jacobi", 0))
+        await press(pilot, "p", brings=lambda: room.place == ("one_token", 0))
+        await press(pilot, "f1", brings=shows(pilot, HelpScreen))
         text = shown(room.app)
         assert all(key.tooltip in text for key in LEARN_KEYS) and "W: how many positions ahead" in text
-        async with brings(lambda: room.place == ("window", 0), pilot):
-            await pilot.press("f1", "n", "n")
+        await press(pilot, "f1", "n", "n", brings=lambda: room.place == ("window", 0))
         await until(lambda: room.engines[0].settings.decoder == "lookahead", pilot)
         assert room.engines[0].settings.temperature == 0
-        async with brings(lambda: room.screen.query_one(Transcript).palette.look is Look.DEMO, pilot):
-            await pilot.press("f4")
-        async with brings(lambda: room.app.return_code == 0, pilot):
-            await pilot.press("escape")
+        await press(pilot, "f4", brings=lambda: room.screen.query_one(Transcript).palette.look is Look.DEMO)
+        await press(pilot, "escape", brings=lambda: room.app.return_code == 0)
     assert room.engines[0].closed
 
 
 async def test_a_scene_that_is_left_in_the_middle_of_an_answer_leaves_no_trace_in_the_next() -> None:
-    room = Room(FakeEngine(), progress=Progress("jacobi"))
-    async with room.app.run_test(size=(80, 24)) as pilot:
-        await room.ready(pilot)
-        async with brings(lambda: room.engines[0].steps_done > 0, pilot):
-            await pilot.press("enter")
-        async with brings(lambda: room.at("window", 1), pilot):
-            await pilot.press("n", "enter", "enter")
+    async with Room(FakeEngine(), progress=Progress("jacobi")).ready() as (pilot, room):
+        await press(pilot, "enter", brings=lambda: room.engines[0].steps_done > 0)
+        await press(pilot, "n", "enter", brings=lambda: room.at("window", 1))
         lesson = room.screen.lesson
         assert len(lesson.runs) == 1 and lesson.runs[0].passes == 6
         assert [step.index for step in lesson.runs[0].steps] == list(range(6))
@@ -164,35 +150,26 @@ async def test_a_scene_that_is_left_in_the_middle_of_an_answer_leaves_no_trace_i
 @pytest.mark.full
 async def test_a_key_that_skips_shows_the_result_of_a_prediction_first() -> None:
     engine = FakeEngine(answers=(SHORT,), hold_steps=True)
-    room = Room(engine)
-    async with room.app.run_test(size=(80, 24)) as pilot:
-        await room.ready(pilot)
+    async with Room(engine).ready() as (pilot, room):
         async with brings(lambda: room.at("one_token", 1), pilot):
             await pilot.press("enter", "enter")
             engine.release(5)
         async with brings(lambda: (room.place, room.screen.lesson.page.outcome) == (("one_token", 2), None), pilot):
             await pilot.press("enter", "1", "left", "n", "n")
-        async with brings(lambda: room.screen.lesson.page.outcome is not None, pilot):
-            engine.release()
-        async with brings(lambda: room.place == ("jacobi", 0), pilot):
-            await pilot.press("n")
+        await act(pilot, engine.release, brings=lambda: room.screen.lesson.page.outcome is not None)
+        await press(pilot, "n", brings=lambda: room.place == ("jacobi", 0))
 
 
 async def test_one_goes_on_where_one_was(tmp_path: Path) -> None:
     file = ProgressFile(tmp_path / "learn.json")
-    first = Room(file=file)
-    async with first.app.run_test(size=(80, 24)) as pilot:
-        await first.ready(pilot)
-        async with brings(lambda: first.at("one_token", 1), pilot):
-            await pilot.press("enter", "enter")
-        async with brings(lambda: first.screen.lesson.page.outcome is not None, pilot):
-            await pilot.press("enter", "2", "enter")
+    async with Room(file=file).ready() as (pilot, first):
+        await press(pilot, "enter", brings=lambda: first.at("one_token", 1))
+        await press(pilot, "enter", "2", brings=lambda: first.screen.lesson.page.outcome is not None)
         await pilot.press("q")
     progress, notice = file.read()
     assert (progress.scene, progress.card, progress.choices, progress.right, notice) == ("one_token", 2, [1], 1, "")
 
-    second = Room(progress=progress, file=file)
-    async with second.app.run_test(size=(80, 24)) as pilot:
+    async with Room(progress=progress, file=file).ready() as (pilot, second):
         await until(lambda: second.at("one_token", 2) and second.screen.lesson.page.outcome is not None, pilot)
         assert second.screen.lesson.page.right and second.card.chosen == 1
 
@@ -209,22 +186,15 @@ async def test_behind_the_last_card_enter_leaves_and_the_next_time_begins_anew(t
 
 
 async def test_an_engine_that_ends_is_said_and_f5_goes_on_with_the_scene() -> None:
-    room = Room(FakeEngine(), FakeEngine())
-    async with room.app.run_test(size=(80, 24)) as pilot:
-        await room.ready(pilot)
-        async with brings(lambda: room.at("one_token", 1), pilot):
-            await pilot.press("enter", "enter")
-        async with brings(lambda: "F5 starts it again" in room.card.hint, pilot):
-            room.engines[0].die()
-        async with brings(lambda: room.engines[1].steps_done == 5 and room.at("one_token", 1), pilot):
-            await pilot.press("f5")
+    async with Room(FakeEngine(), FakeEngine()).ready() as (pilot, room):
+        await press(pilot, "enter", brings=lambda: room.at("one_token", 1))
+        await act(pilot, room.engines[0].die, brings=lambda: "F5 starts it again" in room.card.hint)
+        await press(pilot, "f5", brings=lambda: room.engines[1].steps_done == 5 and room.at("one_token", 1))
         assert room.card.text.startswith("5 passes")
 
 
 async def test_in_the_smallest_terminal_a_card_can_be_read_to_its_end_and_says_what_to_do() -> None:
-    room = Room(FakeEngine(), FakeEngine())
-    async with room.app.run_test(size=(40, 10)) as pilot:
-        await room.ready(pilot)
+    async with Room(FakeEngine(), FakeEngine()).ready(size=(40, 10)) as (pilot, room):
 
         def shown() -> str:
             strips = room.screen._compositor.render_strips()
@@ -232,21 +202,16 @@ async def test_in_the_smallest_terminal_a_card_can_be_read_to_its_end_and_says_w
 
         last = " ".join(room.card.text.split()[-3:])
         assert "Enter goes on" in shown()
-        async with brings(lambda: last in shown(), pilot):
-            await pilot.press(*["down"] * len(room.card.text.split()))
-        async with brings(lambda: "this scene goes on" in shown(), pilot):
-            room.engines[0].die()
+        await press(pilot, *["down"] * len(room.card.text.split()), brings=lambda: last in shown())
+        await act(pilot, room.engines[0].die, brings=lambda: "this scene goes on" in shown())
         assert "The engine has ended. F5 starts it again" in shown()
 
 
 async def test_an_engine_that_does_not_take_the_step_that_a_lesson_waits_for_is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    room = Room(FakeEngine(hold_steps=True))
-    async with room.app.run_test(size=(80, 24)) as pilot:
-        await room.ready(pilot)
-        async with brings(lambda: room.session.state is State.ANSWERING, pilot):
-            await pilot.press("enter")
+    async with Room(FakeEngine(hold_steps=True)).ready() as (pilot, room):
+        await press(pilot, "enter", brings=lambda: room.session.state is State.ANSWERING)
         assert room.session.most_silence is not None
         monkeypatch.setitem(SILENCE_SECONDS, State.ANSWERING, -1.0)
         room.screen.silence.look()
@@ -257,30 +222,21 @@ async def test_while_the_model_loads_the_card_says_so() -> None:
     room = Room(FakeEngine(hold_loading=True))
     async with room.app.run_test(size=(80, 24)) as pilot:
         await until(lambda: room.screen.query_one(StatusLine).activity.startswith("reading the weights"), pilot)
-        async with brings(lambda: room.card.text.startswith("The model is being loaded."), pilot):
-            await pilot.press("enter")
-        async with brings(lambda: room.card.text.startswith("5 passes"), pilot):
-            room.engines[0].finish_loading()
+        await press(pilot, "enter", brings=lambda: room.card.text.startswith("The model is being loaded."))
+        await act(pilot, room.engines[0].finish_loading, brings=lambda: room.card.text.startswith("5 passes"))
 
 
 @pytest.mark.full
 async def test_an_engine_that_dies_in_an_answer_leaves_nothing_stuck() -> None:
-    room = Room(FakeEngine(hold_steps=True))
-    async with room.app.run_test(size=(80, 24)) as pilot:
-        await room.ready(pilot)
-        async with brings(lambda: len(room.engines[0].questions) == 1, pilot):
-            await pilot.press("enter")
-        async with brings(lambda: room.card.text == MISSED, pilot):
-            room.engines[0].fail_fatally()
-        async with brings(lambda: room.place == ("jacobi", 0), pilot):
-            await pilot.press("n")
+    async with Room(FakeEngine(hold_steps=True)).ready() as (pilot, room):
+        await press(pilot, "enter", brings=lambda: len(room.engines[0].questions) == 1)
+        await act(pilot, room.engines[0].fail_fatally, brings=lambda: room.card.text == MISSED)
+        await press(pilot, "n", brings=lambda: room.place == ("jacobi", 0))
 
 
 async def test_low_terminals_show_the_panel_of_the_card_and_high_ones_all() -> None:
     problem = "learn.json is damaged: it is called learn.json.damaged now, and a new one is begun."
-    room = Room(FakeEngine(), progress=Progress("window", 1), notice=problem)
-    async with room.app.run_test(size=(80, 24)) as pilot:
-        await room.ready(pilot)
+    async with Room(FakeEngine(), progress=Progress("window", 1), notice=problem).ready() as (pilot, room):
         await until(lambda: room.at("window", 1), pilot)
 
         def shown() -> set[str | None]:
@@ -304,29 +260,15 @@ async def test_low_terminals_show_the_panel_of_the_card_and_high_ones_all() -> N
 async def test_from_the_chat_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = FakeEngine()
     monkeypatch.setattr(other_screens, "lesson_session", lambda: session_of(engine))
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
+    async with Stage().running(size=(80, 24)) as (pilot, stage):
         await answered(pilot, stage, "One?")
         before = stage.text
         entry = next(one for one in stage.screen.commands() if one.title == "Learn how it works")
-        async with brings(lambda: isinstance(stage.app.screen, LearnScreen), pilot):
-            entry.callback()
-        titles = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
+        await act(pilot, entry.callback, brings=shows(pilot, LearnScreen))
+        titles = entries(stage.app).keys()
         assert {"Go on", "Scene 4: The n-gram pool"} <= titles
-        async with brings(lambda: stage.app.screen is stage.screen and engine.closed, pilot):
-            await pilot.press("escape")
+        await press(pilot, "escape", brings=lambda: stage.app.screen is stage.screen and engine.closed)
         assert stage.text == before and not stage.engine.closed
-
-
-@pytest.mark.full
-async def test_from_the_chat_an_answer_is_to_be_stopped_first() -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test(size=(80, 24)) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        async with brings(lambda: stage.notice == "Stop the answer first (Esc).", pilot):
-            await pilot.press(*"Why", "enter")
-            await stage.app.run_action("learn", stage.screen)
-        assert stage.app.screen is stage.screen
 
 
 @pytest.mark.parametrize(

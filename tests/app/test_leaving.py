@@ -8,21 +8,17 @@ from textual.selection import Selection
 from ladechat.protocol import Stop
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.stage import Stage, answered, ask
+from tests.app.stage import Stage, answered, ask, begun
 from tests.fake_engine import ANSWER, FakeEngine
-from tests.waiting import brings, patience, until
+from tests.waiting import act, brings, patience, press, until
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl+c"])
 async def test_a_key_stops_the_answer_and_what_there_is_of_it_is_kept(key: str) -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test() as pilot:
-        async with brings(lambda: stage.asking, pilot):
-            await ask(pilot, "One?")
-        async with brings(lambda: "The n-gram" in stage.text, pilot):
-            stage.engine.release(4)
-        async with brings(lambda: not stage.asking, pilot):
-            await pilot.press(key)
+    async with Stage(FakeEngine(hold_steps=True)).running() as (pilot, stage):
+        await ask(pilot, "One?", brings=lambda: stage.asking)
+        await act(pilot, lambda: stage.engine.release(4), brings=lambda: "The n-gram" in stage.text)
+        await press(pilot, key, brings=lambda: not stage.asking)
         assert stage.engine.commands.count(Stop()) == 1
         assert "stopped" in stage.text
         async with brings(lambda: len(stage.engine.questions) == 2 and not stage.asking, pilot):
@@ -33,23 +29,18 @@ async def test_a_key_stops_the_answer_and_what_there_is_of_it_is_kept(key: str) 
 
 
 async def test_without_an_answer_escape_sends_nothing() -> None:
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage().ready() as (pilot, stage):
         await pilot.press("escape")
         await answered(pilot, stage, "One?")
         assert stage.engine.commands == stage.engine.questions
 
 
 async def test_ctrl_c_copies_the_selection_and_neither_stops_nor_quits() -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test() as pilot:
-        async with brings(lambda: "What is copied?" in stage.text, pilot):
-            await ask(pilot, "What is copied?")
+    async with Stage(FakeEngine(hold_steps=True)).running() as (pilot, stage):
+        await ask(pilot, "What is copied?", brings=lambda: "What is copied?" in stage.text)
         transcript = stage.app.query_one(Transcript)
         stage.app.screen.selections = {transcript: Selection(None, None)}
-        async with brings(lambda: "What is copied?" in stage.app.clipboard, pilot):
-            await pilot.press("ctrl+c")
+        await press(pilot, "ctrl+c", brings=lambda: "What is copied?" in stage.app.clipboard)
         assert stage.asking
         assert Stop() not in stage.engine.commands
         assert stage.app.screen.get_selected_text() is None
@@ -57,27 +48,19 @@ async def test_ctrl_c_copies_the_selection_and_neither_stops_nor_quits() -> None
 
 async def test_ctrl_c_quits_only_at_the_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ladechat.screens.chat.screen.QUIT_SECONDS", patience())  # a machine at work takes longer
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        async with brings(lambda: stage.notices == ["Ctrl+C again quits."], pilot):
-            await pilot.press("ctrl+c")
+    async with Stage().ready() as (pilot, stage):
+        await press(pilot, "ctrl+c", brings=lambda: stage.notices == ["Ctrl+C again quits."])
         assert stage.app.return_value is None
-        async with brings(lambda: stage.app.return_value == 0, pilot):
-            await pilot.press("ctrl+c")
+        await press(pilot, "ctrl+c", brings=lambda: stage.app.return_value == 0)
 
 
 @pytest.mark.parametrize("paused", [False, True])
 async def test_leaving_closes_the_engine_also_in_the_middle_of_an_answer(paused: bool) -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test() as pilot:
-        async with brings(lambda: "The" in stage.text, pilot):
-            await ask(pilot, "One?")
-            stage.engine.release(3)
+    async with Stage(FakeEngine(hold_steps=True)).running() as (pilot, stage):
+        await begun(pilot, stage, 3)
         if paused:
             await until(lambda: stage.pace_has_keys, pilot)
-            async with brings(lambda: stage.engine.pace == 0, pilot):
-                await pilot.press("space")
+            await press(pilot, "space", brings=lambda: stage.engine.pace == 0)
         await pilot.press("ctrl+q")
     assert stage.app.return_code == 0
     assert stage.engine.closed
@@ -86,14 +69,10 @@ async def test_leaving_closes_the_engine_also_in_the_middle_of_an_answer(paused:
 @pytest.mark.parametrize("goes_on", [False, True])
 async def test_leaving_in_the_middle_of_an_answer_keeps_it_as_escape_does(tmp_path: Path, goes_on: bool) -> None:
     store = ConversationStore(tmp_path)
-    stage = Stage(FakeEngine(hold_steps=True), store=store)
-    async with stage.app.run_test() as pilot:
-        async with brings(lambda: "The n-gram" in stage.text, pilot):
-            await ask(pilot, "One?")
-            stage.engine.release(4)
+    async with Stage(FakeEngine(hold_steps=True), store=store).running() as (pilot, stage):
+        await begun(pilot, stage, 4)
         if goes_on:
-            async with brings(lambda: not stage.asking, pilot):
-                await pilot.press("escape")
+            await press(pilot, "escape", brings=lambda: not stage.asking)
             before = store.conversations()[0].exchanges[0]
             async with brings(lambda: "keeps what" in stage.text, pilot):
                 await ask(pilot, "/continue")

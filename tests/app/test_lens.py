@@ -2,18 +2,15 @@
 
 from pathlib import Path
 
-from ladechat.app import LadechatApp
 from ladechat.protocol import Configure, Step, Watch
-from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.recordings.recorder import Recorder
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.panels.window_panel import WindowPanel
-from ladechat.widgets.prompt.prompt import Prompt
-from tests.app.stage import Driver, Stage, answered
+from tests.app.stage import Stage, answered, replaying
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, until
+from tests.waiting import brings, press, until
 from tests.widgets.hosting import lines
 
 
@@ -22,54 +19,37 @@ def told(stage: Stage) -> list[bool]:
     return [command.lens for command in stage.engine.commands if isinstance(command, Watch)]
 
 
-async def ready(pilot: Driver, stage: Stage) -> None:
-    await until(lambda: bool(stage.app.query(Prompt)) and stage.activity == "ready", pilot)
-
-
 async def test_an_engine_is_told_when_the_panel_comes_and_goes() -> None:
-    stage = Stage(decoder="hidden_transfer")
-    async with stage.app.run_test(size=(120, 40)) as pilot:
-        await ready(pilot, stage)
+    async with Stage(decoder="hidden_transfer").ready(size=(120, 40)) as (pilot, stage):
         await until(lambda: told(stage) == [True], pilot)
         assert not stage.app.query_one(WindowPanel).display
-        async with brings(lambda: told(stage) == [True, False], pilot):
-            await pilot.press("f2")
-        async with brings(lambda: told(stage) == [True, False, True], pilot):
-            await pilot.press("f2")
+        await press(pilot, "f2", brings=lambda: told(stage) == [True, False])
+        await press(pilot, "f2", brings=lambda: told(stage) == [True, False, True])
         async with brings(lambda: told(stage) == [True, False, True, False], pilot):
             await pilot.press("f3")  # plain decoding has none
-        async with brings(lambda: told(stage)[-1] and len(told(stage)) == 5, pilot):
-            await pilot.press("f3")
+        await press(pilot, "f3", brings=lambda: told(stage)[-1] and len(told(stage)) == 5)
 
 
 async def test_with_other_decoders_an_engine_is_told_nothing() -> None:
-    stage = Stage(decoder="lookahead")
-    async with stage.app.run_test(size=(120, 40)) as pilot:
-        await ready(pilot, stage)
+    async with Stage(decoder="lookahead").ready(size=(120, 40)) as (pilot, stage):
         await answered(pilot, stage, "Hello!")
         side = stage.app.query_one(SidePanels)
         for displayed in (False, True):
-            async with brings(lambda: side.display is displayed, pilot):
-                await pilot.press("f2")
+            await press(pilot, "f2", brings=lambda: side.display is displayed)
         assert not told(stage)
         assert not stage.app.query_one(LensPanel).display
 
 
 async def test_on_a_screen_without_room_for_panels_nothing_is_asked_for() -> None:
-    stage = Stage(decoder="hidden_transfer")
-    async with stage.app.run_test(size=(50, 16)) as pilot:
-        await ready(pilot, stage)
+    async with Stage(decoder="hidden_transfer").ready(size=(50, 16)) as (pilot, stage):
         await answered(pilot, stage, "Hello!")
         assert told(stage) in ([], [True, False]), "at most for the first frame, before the size is known"
 
 
 async def test_a_new_engine_is_told_too() -> None:
-    stage = Stage(FakeEngine(), FakeEngine(), decoder="hidden_transfer")
-    async with stage.app.run_test(size=(120, 40)) as pilot:
-        await ready(pilot, stage)
+    async with Stage(FakeEngine(), FakeEngine(), decoder="hidden_transfer").ready(size=(120, 40)) as (pilot, stage):
         await until(lambda: told(stage) == [True], pilot)
-        async with brings(lambda: len(stage.started) == 2 and told(stage) == [True], pilot):
-            await pilot.press("f5")
+        await press(pilot, "f5", brings=lambda: len(stage.started) == 2 and told(stage) == [True])
         async with brings(lambda: told(stage) == [True, False], pilot):
             await stage.engine.send(Configure(decoder="suffix"))
 
@@ -78,9 +58,7 @@ async def test_a_replay_shows_what_the_app_showed(tmp_path: Path) -> None:
     recorder = Recorder()
     path = tmp_path / "talk.jsonl"
     recorder.start(path)
-    stage = Stage(decoder="hidden_transfer", recorder=recorder)
-    async with stage.app.run_test(size=(120, 40)) as pilot:
-        await ready(pilot, stage)
+    async with Stage(decoder="hidden_transfer", recorder=recorder).ready(size=(120, 40)) as (pilot, stage):
         await until(lambda: told(stage) == [True], pilot)
         await answered(pilot, stage, "Hello!")
         live = stage.app.query_one(LensPanel)
@@ -90,10 +68,8 @@ async def test_a_replay_shows_what_the_app_showed(tmp_path: Path) -> None:
     recording = Recording.read(path)
     assert not recording.notices
     assert sum(isinstance(event, Step) and event.lens is not None for event in recording.events) > 5
-    app = LadechatApp(ReplayScreen(recording))
-    async with app.run_test(size=(120, 40)) as pilot:
+    async with replaying(recording, size=(120, 40), playing=True) as (pilot, app, _):
         await pilot.press("end")
         panel = app.query_one(LensPanel)
         await until(lambda: lines(panel) == shown, pilot)
-        async with brings(lambda: lines(panel) != shown, pilot):
-            await pilot.press("left", "left")
+        await press(pilot, "left", "left", brings=lambda: lines(panel) != shown)

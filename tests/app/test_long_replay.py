@@ -4,6 +4,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Self
 
 import pytest
 from textual.pilot import Pilot
@@ -18,7 +19,7 @@ from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.seek_bar import Transport
 from tests.app.stage import notices_of
 from tests.session.streams import stream, turn, write
-from tests.waiting import brings, until
+from tests.waiting import act, brings, press, until
 
 TURNS = 6
 ASKED = [Asked(turn=number, text=f"Question {number}?") for number in range(1, TURNS + 1)]
@@ -71,32 +72,30 @@ class Room:
         return self.screen.player.position
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[Pilot[int]]:
+    async def running(self) -> AsyncIterator[tuple[Pilot[int], Self]]:
         try:
             async with self.app.run_test() as pilot:
-                yield pilot
+                yield pilot, self
         finally:
             self.recording.gate.set()  # the thread that waits for it would hold up the end of the test
 
-    async def paused(self, pilot: Pilot[int]) -> None:
-        """At the beginning."""
-        async with brings(lambda: not self.screen.player.playing, pilot):
-            await pilot.press("space")
-        self.screen.go(0)
+    @asynccontextmanager
+    async def paused(self) -> AsyncIterator[tuple[Pilot[int], Self]]:
+        """Run it, paused at the beginning."""
+        async with self.running() as (pilot, _):
+            await press(pilot, "space", brings=lambda: not self.screen.player.playing)
+            self.screen.go(0)
+            yield pilot, self
 
 
 async def test_the_beginning_is_shown_and_stepped_through_while_the_rest_is_held_back(held: HeldBack) -> None:
-    room = Room(held)
-    async with room.running() as pilot:
-        await room.paused(pilot)
+    async with Room(held).paused() as (pilot, room):
         for number in (1, 2, 3):
             async with brings(lambda number=number: f"pass {number} of 3+" in room.shown, pilot):  # type: ignore[misc]
                 await pilot.press("right")
         assert room.screen.query_one(Transport).known == held.share < 1
-        async with brings(lambda: "question 2 of 2+" in room.shown, pilot):
-            await pilot.press("n")
-        async with brings(lambda: held.complete, pilot):
-            held.gate.set()
+        await press(pilot, "n", brings=lambda: "question 2 of 2+" in room.shown)
+        await act(pilot, held.gate.set, brings=lambda: held.complete)
         await until(lambda: f"question 2 of {TURNS}" in room.shown, pilot)
         assert "+" not in room.shown and room.screen.query_one(Transport).known == 1
         assert [event.text for event in held.events if isinstance(event, Asked)] == [one.text for one in ASKED]
@@ -122,60 +121,45 @@ WAITS: dict[str, tuple[Callable[[Room, Pilot[int]], object], Callable[[Room], bo
 
 @pytest.mark.parametrize("place", WAITS)
 async def test_what_leads_to_a_place_that_is_not_read_waits_for_it_and_says_so(held: HeldBack, place: str) -> None:
-    act, there = WAITS[place]
-    room = Room(held)
-    async with room.running() as pilot:
-        await room.paused(pilot)
+    lead, there = WAITS[place]
+    async with Room(held).paused() as (pilot, room):
         async with brings(lambda: "reading" in room.shown, pilot):
-            result = act(room, pilot)
+            result = lead(room, pilot)
             if hasattr(result, "__await__"):
                 await result
         assert room.position == 0
-        async with brings(lambda: there(room), pilot):
-            held.gate.set()
+        await act(pilot, held.gate.set, brings=lambda: there(room))
         await until(lambda: "reading" not in room.shown, pilot)
 
 
 async def test_another_key_takes_the_place_of_what_waits(held: HeldBack) -> None:
-    room = Room(held)
-    async with room.running() as pilot:
-        await room.paused(pilot)
-        async with brings(lambda: "reading" in room.shown, pilot):
-            await pilot.press("end")
-        async with brings(lambda: "pass 1 of" in room.shown, pilot):
-            await pilot.press("right")
-        async with brings(lambda: held.complete, pilot):
-            held.gate.set()
+    async with Room(held).paused() as (pilot, room):
+        await press(pilot, "end", brings=lambda: "reading" in room.shown)
+        await press(pilot, "right", brings=lambda: "pass 1 of" in room.shown)
+        await act(pilot, held.gate.set, brings=lambda: held.complete)
         await until(lambda: "+" not in room.shown, pilot)
         assert "pass 1 of" in room.shown and isinstance(held.events[room.position - 1], Step)
 
 
 async def test_playing_waits_where_reading_is_and_goes_on(held: HeldBack) -> None:
     held.times[:] = [0.0] * len(held.times)
-    room = Room(held)
-    async with room.running() as pilot:
+    async with Room(held).running() as (pilot, room):
         await until(lambda: room.position == len(held.events), pilot)
         assert room.screen.player.playing and "▶" in room.shown
         for _ in range(4):
             await pilot.press("plus")
-        async with brings(lambda: room.screen.player.at_end, pilot):
-            held.gate.set()
+        await act(pilot, held.gate.set, brings=lambda: room.screen.player.at_end)
 
 
 async def test_leaving_does_not_wait_for_the_rest(held: HeldBack) -> None:
-    room = Room(held)
-    async with room.running() as pilot:
-        await room.paused(pilot)
+    async with Room(held).paused() as (pilot, room):
         await pilot.press("q")
     assert room.app.return_code == 0 and not held.complete
 
 
 async def test_a_disk_that_fails_is_told_and_what_was_read_stays(held: HeldBack) -> None:
-    room = Room(held)
-    async with room.running() as pilot:
-        await room.paused(pilot)
+    async with Room(held).paused() as (pilot, room):
         held.error = OSError(5, "Input/output error")
         async with brings(lambda: any("cannot be read: Input/output" in notice for notice in room.notices), pilot):
             held.gate.set()
-        async with brings(lambda: room.position == len(held.events), pilot):
-            await pilot.press("end")
+        await press(pilot, "end", brings=lambda: room.position == len(held.events))

@@ -9,7 +9,6 @@ from ladechat.app import LadechatApp
 from ladechat.protocol import Pace
 from ladechat.screens.chat.looking_back import STEPS_DROPPED
 from ladechat.screens.lists.conversations import ConversationsScreen
-from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recorder import Recorder
 from ladechat.session.recordings.recording import Recording
@@ -22,10 +21,21 @@ from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.steps.answer_steps import NEVER_KNOWN
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.stage import SHOWN_ANSWER, Driver, Stage, answered, ask, footer_has_room, footer_names, opens
+from tests.app.stage import (
+    SHOWN_ANSWER,
+    Driver,
+    Stage,
+    answered,
+    ask,
+    begun,
+    footer_has_room,
+    footer_names,
+    replaying,
+    shows,
+)
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
-from tests.waiting import brings, until
+from tests.waiting import act, brings, press, until
 
 SIZE = (120, 40)
 
@@ -69,22 +79,19 @@ async def paused(pilot: Driver, stage: Stage, steps: int) -> None:
     async with brings(lambda: len(stage.app.query_one(SidePanels).answer) == steps and stage.pace_has_keys, pilot):
         await ask(pilot, "One?")
         stage.engine.release(steps)
-    async with brings(lambda: stage.engine.pace == 0, pilot):
-        await pilot.press("space")
+    await press(pilot, "space", brings=lambda: stage.engine.pace == 0)
     stage.engine.release()
 
 
 async def test_arrows_walk_through_the_steps_of_a_paused_answer_and_escape_goes_to_the_newest() -> None:
-    stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
-    async with stage.app.run_test(size=SIZE) as pilot:
+    async with Stage(FakeEngine(hold_steps=True), decoder="lookahead").running(size=SIZE) as (pilot, stage):
         await paused(pilot, stage, 9)
         before = stage.app.query_one(SpeedPanel).rows(50, 10)
         for key, step in (("left", 8), ("left", 7), ("right", 8), ("home", 1), ("left", 1), ("end", 9), ("ctrl+b", 8)):
             if looked_at(stage) == (step, 9):  # there is none before it
                 await pilot.press(key)
             else:
-                async with brings(lambda: looked_at(stage) == (step, 9), pilot):
-                    await pilot.press(key)
+                await press(pilot, key, brings=lambda: looked_at(stage) == (step, 9))
             assert marked(stage.app).replace(" ", "") == said(stage, step).replace(" ", ""), "lines break at spaces"
             assert f"pass {step} of 9 of this answer" in stage.status
             assert stage.app.query_one(SpeedPanel)._steps == step
@@ -96,30 +103,22 @@ async def test_arrows_walk_through_the_steps_of_a_paused_answer_and_escape_goes_
 
 
 async def test_at_the_newest_step_of_a_pause_the_right_arrow_takes_a_step() -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test(size=SIZE) as pilot:
+    async with Stage(FakeEngine(hold_steps=True)).running(size=SIZE) as (pilot, stage):
         await paused(pilot, stage, 3)
-        async with brings(lambda: looked_at(stage) == (3, 3), pilot):
-            await pilot.press("left", "right")
+        await press(pilot, "left", "right", brings=lambda: looked_at(stage) == (3, 3))
         assert Pace(steps_per_second=0, step=True) not in stage.engine.commands
-        async with brings(lambda: len(stage.app.query_one(SidePanels).answer) == 4, pilot):
-            await pilot.press("right")
+        await press(pilot, "right", brings=lambda: len(stage.app.query_one(SidePanels).answer) == 4)
         assert looked_at(stage) is None and stage.app.query_one(SpeedPanel)._steps == 4
 
 
 @pytest.mark.full
 async def test_an_answer_goes_on_while_its_panels_stay_and_a_question_ends_that() -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test(size=SIZE) as pilot:
-        async with brings(lambda: len(stage.app.query_one(SidePanels).answer) == 6, pilot):
-            await ask(pilot, "One?")
-            stage.engine.release(6)
+    async with Stage(FakeEngine(hold_steps=True)).running(size=SIZE) as (pilot, stage):
+        await begun(pilot, stage, 6)
         await pilot.press("left", "left")
         shown = stage.app.query_one(SpeedPanel).rows(50, 10)
-        async with brings(lambda: "pass 4 of 11" in stage.status, pilot):
-            stage.engine.release(5)
-        async with brings(lambda: not stage.asking, pilot):
-            stage.engine.release()
+        await act(pilot, lambda: stage.engine.release(5), brings=lambda: "pass 4 of 11" in stage.status)
+        await act(pilot, stage.engine.release, brings=lambda: not stage.asking)
         assert SHOWN_ANSWER in stage.text, "the text grows"
         assert stage.app.query_one(SpeedPanel).rows(50, 10) == shown
         await answered(pilot, stage, "Two?", times=2)
@@ -147,8 +146,7 @@ async def test_a_click_on_a_token_or_a_bar_or_the_line_goes_to_its_step() -> Non
         assert chosen is not None and chosen.piece == step.pieces[1]
 
         speed = stage.app.query_one(SpeedPanel)
-        async with brings(lambda: looked_at(stage) == (len(answer), len(answer)), pilot):
-            await pilot.press("end")
+        await press(pilot, "end", brings=lambda: looked_at(stage) == (len(answer), len(answer)))
         await until(lambda: speed._steps == len(answer) and not speed.drawing.waits, pilot)
         row = speed._bar_lines[-1]
         async with brings(lambda: looked_at(stage) == (len(answer) - 2, len(answer)), pilot):
@@ -168,8 +166,7 @@ async def test_a_click_on_a_token_or_a_bar_or_the_line_goes_to_its_step() -> Non
 
 @pytest.mark.full
 async def test_a_drag_selects_text_and_looks_at_nothing() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
+    async with Stage().running(size=SIZE) as (pilot, stage):
         await answered(pilot, stage, "One?")
         transcript = stage.app.query_one(Transcript)
         x, y = place_of(stage.app, " keeps")
@@ -181,40 +178,31 @@ async def test_a_drag_selects_text_and_looks_at_nothing() -> None:
 
 
 async def test_what_is_typed_is_typed_and_moves_the_cursor_again() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
+    async with Stage().running(size=SIZE) as (pilot, stage):
         await answered(pilot, stage, "One?")
         async with brings(
             lambda: looked_at(stage) is None and stage.app.query_one(Prompt).cursor_location == (0, 1), pilot
         ):
             await pilot.press("a", "b", "left")
-        async with brings(lambda: looked_at(stage), pilot):
-            await pilot.press("ctrl+b")
+        await press(pilot, "ctrl+b", brings=lambda: looked_at(stage))
         first = looked_at(stage)
         assert first is not None
-        async with brings(lambda: looked_at(stage) == (first[0] - 1, first[1]), pilot):
-            await pilot.press("left")
-        async with brings(lambda: stage.prompt == "axb", pilot):
-            await pilot.press("x", "left", "home")
+        await press(pilot, "left", brings=lambda: looked_at(stage) == (first[0] - 1, first[1]))
+        await press(pilot, "x", "left", "home", brings=lambda: stage.prompt == "axb")
         assert looked_at(stage) == (first[0] - 1, first[1])
         assert stage.app.query_one(Prompt).cursor_location == (0, 0)
-        async with brings(lambda: looked_at(stage) is None, pilot):
-            await pilot.press("enter")
+        await press(pilot, "enter", brings=lambda: looked_at(stage) is None)
 
 
 async def test_with_nothing_to_look_at_the_keys_mean_nothing_and_removed_answers_are_left() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=SIZE) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage().ready(size=SIZE) as (pilot, stage):
         await pilot.press("left", "ctrl+b")
         await answered(pilot, stage, "One?")
         assert looked_at(stage) is None
         answers = stage.screen.view.presenter.answers
         for key, latest in (("ctrl+r", 2), ("ctrl+l", None)):
-            async with brings(lambda: looked_at(stage) is not None, pilot):
-                await pilot.press("left")
-            async with brings(lambda: answers.latest == latest and not stage.asking, pilot):
-                await pilot.press(key)
+            await press(pilot, "left", brings=lambda: looked_at(stage) is not None)
+            await press(pilot, key, brings=lambda: answers.latest == latest and not stage.asking)
             assert looked_at(stage) is None
 
 
@@ -224,14 +212,10 @@ async def test_of_a_conversation_from_an_earlier_session_a_click_says_that_its_s
 ) -> None:
     write(tmp_path, "1", exchange("Old?"))
     store = ConversationStore(tmp_path)
-    stage = Stage(store=store)
-    async with stage.app.run_test(size=SIZE) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        async with opens(pilot, ConversationsScreen):
-            await pilot.press("ctrl+o")
+    async with Stage(store=store).ready(size=SIZE) as (pilot, stage):
+        await press(pilot, "ctrl+o", brings=shows(pilot, ConversationsScreen))
         await until(lambda: stage.app.screen.query_one(OptionList).option_count == 1, pilot)
-        async with brings(lambda: "Old?" in stage.text, pilot):
-            await pilot.press("enter")
+        await press(pilot, "enter", brings=lambda: "Old?" in stage.text)
         transcript = stage.app.query_one(Transcript)
         kinds = [[ink.kind for _, ink in line.runs] for line in transcript.lines]
         line = next(y for y, found in enumerate(kinds) if "answer" in found)
@@ -242,8 +226,7 @@ async def test_of_a_conversation_from_an_earlier_session_a_click_says_that_its_s
 
 async def test_at_its_end_an_answer_leaves_its_latest_step_that_accepted_drafts() -> None:
     answer = "A sentence of some words , and then one more."
-    stage = Stage(FakeEngine(answers=(answer,)), decoder="lookahead")
-    async with stage.app.run_test(size=(160, 48)) as pilot:
+    async with Stage(FakeEngine(answers=(answer,)), decoder="lookahead").running(size=(160, 48)) as (pilot, stage):
         await answered(pilot, stage, "One?")
         steps = stage.app.query_one(SidePanels).answer
         telling = max(place for place in range(len(steps)) if len(steps.step(place).token_ids) > 1)
@@ -258,8 +241,7 @@ async def test_at_its_end_an_answer_leaves_its_latest_step_that_accepted_drafts(
         async with brings(lambda: looked_at(stage) == (telling + 1, len(steps)) and whole in stage.status, pilot):
             await pilot.press("left")
         assert "Jacobi window" in dict(stage.app.query_one(SidePanels).explanations()), "the status line says which"
-        async with brings(lambda: f"pass {telling} of {len(steps)} of this answer" in stage.status, pilot):
-            await pilot.press("left")
+        await press(pilot, "left", brings=lambda: f"pass {telling} of {len(steps)} of this answer" in stage.status)
 
 
 @pytest.mark.full
@@ -269,11 +251,8 @@ async def test_in_a_replay_a_click_goes_to_that_step_and_pauses(tmp_path: Path) 
     async with stage.app.run_test() as pilot:
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
-    screen = ReplayScreen(Recording.read(tmp_path / "talk.jsonl"))
-    app = LadechatApp(screen)
-    async with app.run_test(size=SIZE) as pilot:
-        async with brings(lambda: screen.player.at_end, pilot):
-            await pilot.press("end")
+    async with replaying(Recording.read(tmp_path / "talk.jsonl"), size=SIZE, playing=True) as (pilot, app, screen):
+        await press(pilot, "end", brings=lambda: screen.player.at_end)
         speed, transcript = app.query_one(SpeedPanel), app.query_one(Transcript)
         await until(lambda: not speed.drawing.waits, pilot)
         steps = speed._steps
@@ -289,19 +268,16 @@ async def test_in_a_replay_a_click_goes_to_that_step_and_pauses(tmp_path: Path) 
 
 @pytest.mark.parametrize("size", [(80, 24), pytest.param((160, 48), marks=pytest.mark.full)])
 async def test_the_footer_has_room_for_the_keys_that_act(size: tuple[int, int]) -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test(size=size) as pilot:
+    async with Stage(FakeEngine(hold_steps=True)).running(size=size) as (pilot, stage):
 
         def names() -> list[str]:
             return footer_names(stage.app)
 
         await paused(pilot, stage, 4)
-        async with brings(lambda: names()[:4] == ["Newest", "Go on", "Back", "On"], pilot):
-            await pilot.press("left")
+        await press(pilot, "left", brings=lambda: names()[:4] == ["Newest", "Go on", "Back", "On"])
         assert footer_has_room(stage.app)
         async with brings(lambda: not stage.asking and "Back" in names() and "Stop" not in names(), pilot):
             await pilot.press("escape", "space")
         assert footer_has_room(stage.app)
-        async with brings(lambda: "Explain" not in names(), pilot):
-            await pilot.press("x")
+        await press(pilot, "x", brings=lambda: "Explain" not in names())
         assert "Send" in names()

@@ -10,10 +10,10 @@ from random import Random
 import pytest
 from textual.app import App
 
-from ladechat.app import LadechatApp
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.recordings.reading import UnreadableRecording
 from ladechat.session.recordings.recording import Recording
+from tests.app.stage import replaying
 from tests.session.mutations import mutated
 from tests.session.streams import GOLDEN
 
@@ -45,8 +45,7 @@ async def play(folder: Path, seeds: range, size: tuple[int, int]) -> int:
     played = 0
     random = Random(seeds.start)
     first = Recording.read(GOLDEN[-1])
-    app = LadechatApp(ReplayScreen(first))
-    async with app.run_test(size=size) as pilot:
+    async with replaying(first, size=size, playing=True) as (pilot, app, _):
         await pilot.pause()
         screen = app.screen
         assert isinstance(screen, ReplayScreen)
@@ -72,8 +71,7 @@ async def replay(folder: Path, seed: int) -> None:
     recording = read(folder, seed)
     if recording is None:
         return
-    app = LadechatApp(ReplayScreen(recording))
-    async with app.run_test(size=(100, 40)) as pilot:
+    async with replaying(recording, size=(100, 40), playing=True) as (pilot, app, _):
         await pilot.press("space", "n", "n", "left", "p", "right", "end")
         check_screen(app, seed)
         await pilot.press("home", "end", "plus", "space", "left", "left")

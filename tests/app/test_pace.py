@@ -7,9 +7,9 @@ from ladechat.session.change import RATES
 from ladechat.session.engine import State
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.stage import SHOWN_ANSWER, Driver, Stage, ask, footer_has_room, footer_names
+from tests.app.stage import SHOWN_ANSWER, Driver, Stage, ask, entries, footer_has_room, footer_names
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, until
+from tests.waiting import brings, press, until
 
 HINT = "paused · Space goes on · → one pass · ← back"
 
@@ -29,8 +29,7 @@ async def answering(pilot: Driver, stage: Stage, steps: int = 2) -> None:
 
 async def paused(pilot: Driver, stage: Stage) -> None:
     await answering(pilot, stage)
-    async with brings(lambda: HINT in stage.status and stage.engine.pace == 0, pilot):
-        await pilot.press("space")
+    await press(pilot, "space", brings=lambda: HINT in stage.status and stage.engine.pace == 0)
     stage.engine.release()
 
 
@@ -38,21 +37,8 @@ def held() -> Stage:
     return Stage(FakeEngine(hold_steps=True))
 
 
-async def test_space_pauses_the_engine_and_goes_on() -> None:
-    stage = held()
-    async with stage.app.run_test() as pilot:
-        await paused(pilot, stage)
-        assert SHOWN_ANSWER not in stage.text and stage.prompt == ""
-        async with brings(lambda: not stage.asking, pilot):
-            await pilot.press("space")
-        assert SHOWN_ANSWER in stage.text
-        assert paces(stage) == [Pace(steps_per_second=0), Pace()]
-        assert "paused" not in stage.status
-
-
 async def test_the_right_arrow_takes_one_step_while_paused_and_none_while_not() -> None:
-    stage = held()
-    async with stage.app.run_test() as pilot:
+    async with held().running() as (pilot, stage):
         await answering(pilot, stage)
         async with brings(lambda: HINT in stage.status and stage.engine.pace == 0, pilot):
             await pilot.press("right")
@@ -61,25 +47,21 @@ async def test_the_right_arrow_takes_one_step_while_paused_and_none_while_not() 
         stage.engine.release()
         steps = stage.engine.steps_done
         for more in (1, 2, 3):
-            async with brings(lambda: stage.engine.steps_done == steps + more, pilot):
-                await pilot.press("right")
+            await press(pilot, "right", brings=lambda: stage.engine.steps_done == steps + more)
         assert paces(stage)[1:] == [Pace(steps_per_second=0, step=True)] * 3
         assert HINT in stage.status
 
 
 async def test_brackets_walk_through_the_table_of_rates_and_the_status_line_says_which() -> None:
-    stage = held()
-    async with stage.app.run_test(size=(120, 40)) as pilot:
+    async with held().running(size=(120, 40)) as (pilot, stage):
         await answering(pilot, stage)
         for rate in RATES[-2::-1]:
             shown = f"answering … · {rate:g} pass" + "es" * (rate != 1) + "/s"
-            async with brings(lambda: shown in stage.status, pilot):
-                await pilot.press("[")
+            await press(pilot, "[", brings=lambda: shown in stage.status)
             assert stage.session.pace.rate == rate
         await pilot.press("[")
         for wanted in RATES[1:]:
-            async with brings(lambda: stage.session.pace.rate == wanted, pilot):
-                await pilot.press("]")
+            await press(pilot, "]", brings=lambda: stage.session.pace.rate == wanted)
         await pilot.press("]")
         told = [pace.steps_per_second for pace in paces(stage)]
         assert told == [*RATES[-2::-1], *RATES[1:]], "at an end of the table nothing is said"
@@ -87,60 +69,46 @@ async def test_brackets_walk_through_the_table_of_rates_and_the_status_line_says
 
 
 async def test_f6_is_four_steps_a_second_and_back_also_between_answers() -> None:
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        async with brings(lambda: "ready · 4 passes/s" in stage.status, pilot):
-            await pilot.press("f6")
-        async with brings(lambda: "/s" not in stage.status, pilot):
-            await pilot.press("f6")
+    async with Stage().ready() as (pilot, stage):
+        await press(pilot, "f6", brings=lambda: "ready · 4 passes/s" in stage.status)
+        await press(pilot, "f6", brings=lambda: "/s" not in stage.status)
         await until(lambda: paces(stage) == [Pace(steps_per_second=4), Pace()], pilot)
 
 
-async def test_the_rate_is_kept_over_a_pause_and_can_be_changed_in_it() -> None:
-    stage = held()
-    async with stage.app.run_test() as pilot:
+async def test_space_pauses_the_engine_and_goes_on_at_the_rate_that_was_kept_or_set_meanwhile() -> None:
+    async with held().running() as (pilot, stage):
         await paused(pilot, stage)
-        async with brings(lambda: f"{HINT} · 8 passes/s" in stage.status, pilot):
-            await pilot.press("f6", "]")
+        assert SHOWN_ANSWER not in stage.text and stage.prompt == ""
+        assert paces(stage) == [Pace(steps_per_second=0)]
+        await press(pilot, "f6", "]", brings=lambda: f"{HINT} · 8 passes/s" in stage.status)
         assert stage.engine.pace == 0
-        async with brings(lambda: not stage.asking, pilot):
-            await pilot.press("space")
-        assert stage.engine.pace == 8
+        await press(pilot, "space", brings=lambda: not stage.asking)
+        assert SHOWN_ANSWER in stage.text and stage.engine.pace == 8 and "paused" not in stage.status
 
 
 async def test_what_is_typed_goes_to_the_prompt_unless_it_is_empty_and_an_answer_is_under_way() -> None:
-    stage = held()
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        async with brings(lambda: stage.prompt == "[ ]", pilot):
-            await pilot.press("[", "space", "]")
+    async with held().ready() as (pilot, stage):
+        await press(pilot, "[", "space", "]", brings=lambda: stage.prompt == "[ ]")
         stage.app.query_one(Prompt).clear()
         await answering(pilot, stage)
-        async with brings(lambda: stage.prompt == "a []", pilot):
-            await pilot.press("a", "space", "[", "left", "right", "]")
+        await press(pilot, "a", "space", "[", "left", "right", "]", brings=lambda: stage.prompt == "a []")
         assert paces(stage) == []
-        async with brings(lambda: "1 question waits" in stage.status, pilot):
-            await pilot.press("enter")
-        async with brings(lambda: f"{HINT} · 1 question waits" in stage.status, pilot):
-            await pilot.press("space")
+        await press(pilot, "enter", brings=lambda: "1 question waits" in stage.status)
+        await press(pilot, "space", brings=lambda: f"{HINT} · 1 question waits" in stage.status)
 
 
 async def test_escape_stops_at_what_is_seen_and_ends_the_pause() -> None:
-    stage = held()
-    async with stage.app.run_test() as pilot:
+    async with held().running() as (pilot, stage):
         await paused(pilot, stage)
         seen = stage.engine.steps_done
-        async with brings(lambda: not stage.asking, pilot):
-            await pilot.press("escape")
+        await press(pilot, "escape", brings=lambda: not stage.asking)
         assert stage.engine.steps_done == seen and SHOWN_ANSWER not in stage.text
         assert [each for each in stage.engine.commands if not isinstance(each, Watch)][-2:] == [Stop(), Pace()]
         assert "paused" not in stage.status
 
 
 async def test_a_paused_engine_is_not_taken_for_a_stuck_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = held()
-    async with stage.app.run_test() as pilot:
+    async with held().running() as (pilot, stage):
         await paused(pilot, stage)
         monkeypatch.setattr("ladechat.session.replaceable_engine.SILENCE_SECONDS", dict.fromkeys(State, -1.0))
         assert stage.session.stuck_for() is None
@@ -151,73 +119,43 @@ async def test_a_paused_engine_is_not_taken_for_a_stuck_one(monkeypatch: pytest.
 
 
 async def test_a_new_engine_keeps_the_rate_but_no_pause() -> None:
-    stage = Stage(FakeEngine(hold_steps=True), FakeEngine())
-    async with stage.app.run_test() as pilot:
+    async with Stage(FakeEngine(hold_steps=True), FakeEngine()).running() as (pilot, stage):
         await paused(pilot, stage)
-        async with brings(lambda: len(stage.started) == 2 and stage.activity == "ready", pilot):
-            await pilot.press("f6", "f5")
+        await press(pilot, "f6", "f5", brings=lambda: len(stage.started) == 2 and stage.activity == "ready")
         assert paces(stage) == [Pace(steps_per_second=4)]
         assert "ready · 4 passes/s" in stage.status
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
 async def test_the_footer_has_room_for_the_keys_of_the_pace_while_they_act(size: tuple[int, int]) -> None:
-    stage = held()
-    async with stage.app.run_test(size=size) as pilot:
+    async with held().running(size=size) as (pilot, stage):
 
         def names() -> list[str]:
             return footer_names(stage.app)
 
         await paused(pilot, stage)
         wide = size[0] > 80
-        explain = ["Explain"] if wide else []
-        expected = [
-            "Stop",
-            "Go on",
-            "One pass" if wide else "Pass",
-            "Slower",
-            "Faster",
-            "Decoder",
-            "Slow",
-            *explain,
-            "Quit",
-            "palette",
-        ]
+        pace = ["Stop", "Go on", "One pass" if wide else "Pass", "Slower", "Faster"]
+        expected = [*pace, "Decoder", "Slow", *(["Explain"] if wide else []), "Quit", "palette"]
         await until(lambda: names() == expected, pilot)
         assert footer_has_room(stage.app)
-        async with brings(lambda: "Go on" not in names() and "Send" in names(), pilot):
-            await pilot.press("x")
-        async with brings(lambda: names() == expected, pilot):
-            await pilot.press("backspace")
+        await press(pilot, "x", brings=lambda: "Go on" not in names() and "Send" in names())
+        await press(pilot, "backspace", brings=lambda: names() == expected)
 
 
-async def test_the_palette_has_the_pace_while_an_answer_is_under_way() -> None:
-    stage = held()
-    async with stage.app.run_test() as pilot:
+async def test_the_palette_has_the_pace_in_an_answer_and_the_footer_unless_its_keys_would_be_typed() -> None:
+    async with held().ready() as (pilot, stage):
 
-        def names() -> set[str]:
-            return {command.title for command in stage.app.get_system_commands(stage.app.screen)}
+        def in_footer() -> bool:
+            bindings = stage.app.screen.active_bindings.values()
+            return any(active.binding.show and active.binding.action == "pause" for active in bindings)
 
-        await until(lambda: stage.activity == "ready", pilot)
-        assert not {"Pause", "One pass", "Slower", "Faster"} & names()
+        assert not {"Pause", "One pass", "Slower", "Faster"} & entries(stage.app).keys()
         await answering(pilot, stage)
-        assert {"Pause", "Slower", "Faster"} <= names() and "One pass" not in names()
-
-
-async def test_the_footer_has_no_key_of_the_pace_while_it_would_be_typed() -> None:
-    stage = held()
-
-    def in_footer() -> bool:
-        bindings = stage.app.screen.active_bindings.values()
-        return any(active.binding.show and active.binding.action == "pause" for active in bindings)
-
-    async with stage.app.run_test() as pilot:
-        await answering(pilot, stage)
+        assert {"Pause", "Slower", "Faster"} <= entries(stage.app).keys() and "One pass" not in entries(stage.app)
         assert in_footer()
         async with brings(lambda: not in_footer(), pilot):
             await pilot.press("x")
             stage.app.query_one(Transcript).focus()
-        async with brings(lambda: stage.prompt == "x " and not stage.session.pace.paused, pilot):
-            await pilot.press("space")
-        async with brings(in_footer, pilot):
-            await pilot.press("backspace", "backspace")
+        await press(pilot, "space", brings=lambda: stage.prompt == "x " and not stage.session.pace.paused)
+        await press(pilot, "backspace", "backspace", brings=in_footer)

@@ -9,9 +9,9 @@ from ladechat.screens.help.explain import ExplainScreen
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.slider import Slider
-from tests.app.stage import Driver, Stage, ask
+from tests.app.stage import Driver, Stage, begun, shows
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings
+from tests.waiting import act, brings, press
 
 PANELS = ("window", "pool", "mask", "biography", "speed")
 
@@ -27,14 +27,11 @@ def explained(stage: Stage) -> str:
 
 async def in_an_answer(pilot: Driver, stage: Stage) -> None:
     """Some steps of an answer, which goes on."""
-    async with brings(lambda: "produced" in stage.text, pilot):
-        await ask(pilot, "One?")
-        stage.engine.release(12)
+    await begun(pilot, stage, 12)
 
 
 async def test_with_much_room_mask_and_biography_are_beside_the_others() -> None:
-    stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
-    async with stage.app.run_test(size=(200, 60)) as pilot:
+    async with Stage(FakeEngine(hold_steps=True), decoder="lookahead").running(size=(200, 60)) as (pilot, stage):
         await in_an_answer(pilot, stage)
         assert visible(stage) == set(PANELS)
         parts: list[Widget] = [stage.app.query_one(f"#{name}") for name in PANELS]
@@ -47,38 +44,31 @@ async def test_with_much_room_mask_and_biography_are_beside_the_others() -> None
             await pilot.resize_terminal(120, 40)
         async with brings(lambda: visible(stage) == set(PANELS), pilot):
             await pilot.resize_terminal(160, 48)
-        async with brings(lambda: visible(stage) == {"mask", "speed"}, pilot):
-            await pilot.press("f10")
+        await press(pilot, "f10", brings=lambda: visible(stage) == {"mask", "speed"})
 
 
 async def test_f10_shows_one_thing_at_a_time_and_then_all_again() -> None:
-    stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
-    async with stage.app.run_test(size=(80, 24)) as pilot:
+    async with Stage(FakeEngine(hold_steps=True), decoder="lookahead").running(size=(80, 24)) as (pilot, stage):
         await in_an_answer(pilot, stage)
         default = {"window", "pool", "speed"}
         assert visible(stage) == default
         for alone in ({"mask", "speed"}, {"biography", "speed"}, default):
-            async with brings(lambda: visible(stage) == alone, pilot):
-                await pilot.press("f10")
+            await press(pilot, "f10", brings=lambda: visible(stage) == alone)
         assert stage.slider("window").render_line(0).text.startswith("W ━"), "no room for its name"
-        async with brings(lambda: visible(stage) == {"mask", "speed"}, pilot):
-            await pilot.press("f10")
+        await press(pilot, "f10", brings=lambda: visible(stage) == {"mask", "speed"})
         answer = stage.app.query_one(SidePanels).answer
-        async with brings(lambda: len(answer) == 15, pilot):
-            stage.engine.release(3)
+        await act(pilot, lambda: stage.engine.release(3), brings=lambda: len(answer) == 15)
         assert visible(stage) == {"mask", "speed"}, "steps do not change it"
-        async with brings(lambda: isinstance(stage.app.screen, ExplainScreen), pilot):
+        async with brings(shows(pilot, ExplainScreen), pilot):
             await pilot.resize_terminal(60, 16)
             await pilot.press("question_mark")
         assert "F2 shows them" in explained(stage), "nothing is beside the conversation that could be explained"
 
 
 async def test_a_question_mark_explains_what_is_shown_unless_something_is_typed() -> None:
-    stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
-    async with stage.app.run_test(size=(120, 40)) as pilot:
+    async with Stage(FakeEngine(hold_steps=True), decoder="lookahead").running(size=(120, 40)) as (pilot, stage):
         await in_an_answer(pilot, stage)
-        async with brings(lambda: isinstance(stage.app.screen, ExplainScreen), pilot):
-            await pilot.press("question_mark")
+        await press(pilot, "question_mark", brings=shows(pilot, ExplainScreen))
         text = explained(stage)
         assert "Jacobi window" in text and "speed" in text and "attention mask" not in text
         window = stage.slider("window").number
@@ -93,8 +83,7 @@ async def test_a_question_mark_explains_what_is_shown_unless_something_is_typed(
         ], "behind each letter its name, and tracks below each other"
         assert f"Each pass guesses at W = {window} positions" in text
         assert f"W = {window}\nHow many" in text, "the label is not said twice"
-        async with brings(lambda: stage.app.screen is stage.screen, pilot):
-            await pilot.press("question_mark")
+        await press(pilot, "question_mark", brings=stage.in_front)
         assert stage.prompt == ""
         stage.app.query_one(Prompt).focus()
         async with brings(lambda: stage.prompt == "Why?" and visible(stage) == {"mask", "speed"}, pilot):
@@ -102,10 +91,9 @@ async def test_a_question_mark_explains_what_is_shown_unless_something_is_typed(
         assert stage.app.screen is stage.screen
         await pilot.click("#mask", offset=(3, 2))
         assert stage.app.screen is stage.screen
-        async with brings(lambda: isinstance(stage.app.screen, ExplainScreen), pilot):
+        async with brings(shows(pilot, ExplainScreen), pilot):
             await pilot.click("#mask", offset=(3, 0))
         assert "slots went through the model at once" in explained(stage)
         assert "positions, with those" not in explained(stage), "what is not shown is not explained"
-        async with brings(lambda: stage.app.screen is stage.screen, pilot):
-            await pilot.press("escape")
+        await press(pilot, "escape", brings=stage.in_front)
         assert stage.prompt == "Why?"

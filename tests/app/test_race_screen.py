@@ -1,5 +1,9 @@
 """The race on the screen: what each key does, and how it is left."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Self
+
 import pytest
 from textual.geometry import Offset
 from textual.selection import Selection
@@ -16,10 +20,10 @@ from ladechat.session.race import PLAIN
 from ladechat.widgets.bars.seek_bar import Transport
 from ladechat.widgets.race import LaneHead, LaneView, Remarks
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.stage import Driver, footer_names
+from tests.app.stage import Driver, entries, footer_names, shows
 from tests.app.test_help import shown
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, until
+from tests.waiting import act, brings, press, until
 
 QUESTION = "What is the n-gram pool?"
 
@@ -61,101 +65,79 @@ class Room:
         await pilot.press("home")
         await until(lambda: self.track.at == 0 and not self.playing, pilot)
 
+    @asynccontextmanager
+    async def at_start(self, size: tuple[int, int] = (80, 24)) -> AsyncIterator[tuple[Driver, Self]]:
+        """Run the app, from the start of a race that can be watched."""
+        async with self.app.run_test(size=size) as pilot:
+            await self.measured(pilot)
+            yield pilot, self
+
 
 def text_of(view: LaneView) -> str:
     chosen = view.query_one(Transcript).get_selection(Selection(None, None))
     return chosen[0].strip() if chosen else ""
 
 
-async def test_arrows_step_and_go_back() -> None:
-    room = Room()
-    async with room.app.run_test() as pilot:
-        await room.measured(pilot)
-        assert room.steps == [0, 0, 0, 0] and room.track.at == 0
-        async with brings(lambda: room.steps == [3, 3, 3, 3], pilot):
-            await pilot.press("right", "right", "right")
-        async with brings(lambda: room.steps == [2, 2, 2, 2], pilot):
-            await pilot.press("left")
+async def test_arrows_step_and_end_shows_whole_answers_and_the_seal_and_home_the_start() -> None:
+    async with Room().at_start() as (pilot, room):
+        assert room.steps == [0, 0, 0, 0] and "identical" not in room.remarks
+        await press(pilot, "right", "right", "right", brings=lambda: room.steps == [3, 3, 3, 3])
+        await press(pilot, "left", brings=lambda: room.steps == [2, 2, 2, 2])
         assert text_of(room.screen.query(LaneView)[0]) == "The n"
-
-
-async def test_end_shows_whole_answers_and_the_seal_and_home_the_start() -> None:
-    room = Room()
-    async with room.app.run_test() as pilot:
-        await room.measured(pilot)
-        assert "identical" not in room.remarks
-        async with brings(lambda: room.steps == [len(lane.steps) for lane in room.measuring.lanes], pilot):
-            await pilot.press("end")
+        await press(pilot, "end", brings=lambda: room.steps == [len(lane.steps) for lane in room.measuring.lanes])
         whole = {text_of(view) for view in room.screen.query(LaneView)}
         assert len(whole) == 1 and whole.pop().startswith("The n-gram pool")
         count = len(room.measuring.lanes[0].token_ids)
         assert room.remarks.startswith(f"✓ {count} of {count} tokens identical Passes saved of {count}: lookahead ")
         assert "Measured speed, plain 1×: " in room.remarks
-        async with brings(lambda: room.steps == [0, 0, 0, 0] and "identical" not in room.remarks, pilot):
-            await pilot.press("home")
+        await press(pilot, "home", brings=lambda: room.steps == [0, 0, 0, 0] and "identical" not in room.remarks)
 
 
 async def test_space_pauses_and_goes_on_and_at_the_end_begins_anew() -> None:
-    room = Room()
-    async with room.app.run_test() as pilot:
-        await room.measured(pilot)
-        async with brings(lambda: room.track.at > 0, pilot):
-            await pilot.press("space")
+    async with Room().at_start() as (pilot, room):
+        await press(pilot, "space", brings=lambda: room.track.at > 0)
         await until(lambda: "Pause" in footer_names(room.app), pilot)
-        async with brings(lambda: not room.playing, pilot):
-            await pilot.press("space")
+        await press(pilot, "space", brings=lambda: not room.playing)
         await until(lambda: "Go on" in footer_names(room.app), pilot)
+        assert {"Clock", "Again"} <= entries(room.app).keys()
         for again in ("space", "r"):
-            async with brings(lambda: room.track.at_end and not room.playing, pilot):
-                await pilot.press("end")
-            async with brings(lambda: room.playing and not room.track.at_end, pilot):
-                await pilot.press(again)
+            await press(pilot, "end", brings=lambda: room.track.at_end and not room.playing)
+            await press(pilot, again, brings=lambda: room.playing and not room.track.at_end)
 
 
 async def test_f1_explains_the_decoders_that_race_and_the_keys() -> None:
-    room = Room(names=(PLAIN, "lookahead"))
-    async with room.app.run_test(size=(160, 200)) as pilot:
-        await room.measured(pilot)
-        async with brings(lambda: isinstance(room.app.screen, HelpScreen), pilot):
-            await pilot.press("f1")
+    async with Room(names=(PLAIN, "lookahead")).at_start(size=(160, 200)) as (pilot, room):
+        await press(pilot, "f1", brings=shows(pilot, HelpScreen))
         text = shown(room.app)
         assert all(key.tooltip in text for key in RACE_KEYS) and "One token a pass, nothing guessed." in text
         for heading in ("What you can set", "Panels", "Not on the screen now"):
             assert heading not in text, "there is neither a slider nor a panel in a race"
 
 
-async def test_keys_change_the_clock_the_speed_and_the_look() -> None:
-    room = Room()
-    async with room.app.run_test() as pilot:
-        await room.measured(pilot)
+async def test_keys_change_the_clock_the_speed_and_the_look_and_ctrl_q_leaves() -> None:
+    async with Room().at_start() as (pilot, room):
         transport = room.screen.query_one(Transport)
         assert transport.state == "‖ pass by pass 1×"
-        async with brings(lambda: room.clock is Clock.SECONDS, pilot):
-            await pilot.press("c")
+        await press(pilot, "c", brings=lambda: room.clock is Clock.SECONDS)
         assert transport.state.startswith("‖ measured time ")
         assert transport.facts[0].startswith("0 ms of ")
-        async with brings(lambda: room.clock is Clock.PASSES, pilot):
-            await pilot.press("c")
+        await press(pilot, "c", brings=lambda: room.clock is Clock.PASSES)
         for key, speed in (("plus", 2), ("up", 4), ("minus", 2), ("down", 1)):
-            async with brings(lambda: room.track.speed == speed, pilot):
-                await pilot.press(key)
+            await press(pilot, key, brings=lambda: room.track.speed == speed)
             assert transport.state.endswith(f" {speed:g}×")
         async with brings(
             lambda: {view.transcript.palette.look for view in room.screen.query(LaneView)} == {Look.DEMO}, pilot
         ):
             await pilot.press("f4")
+        await press(pilot, "ctrl+q", brings=lambda: room.app.return_code == 0)
 
 
 async def test_whoever_leads_and_how_each_came_in_is_written() -> None:
-    room = Room(names=(PLAIN, "lookahead"))
-    async with room.app.run_test() as pilot:
-        await room.measured(pilot)
+    async with Room(names=(PLAIN, "lookahead")).at_start() as (pilot, room):
         heads = list(room.screen.query(LaneHead))
         assert [head.standing.place for head in heads] == ["", ""]
-        async with brings(lambda: [head.standing.place for head in heads] == ["", "▲ 1st"], pilot):
-            await pilot.press(*["right"] * 12)
-        async with brings(lambda: [head.standing.place for head in heads] == ["✓ 2nd", "✓ 1st"], pilot):
-            await pilot.press("end")
+        await press(pilot, *["right"] * 12, brings=lambda: [head.standing.place for head in heads] == ["", "▲ 1st"])
+        await press(pilot, "end", brings=lambda: [head.standing.place for head in heads] == ["✓ 2nd", "✓ 1st"])
         assert heads[0].standing.figures[2:] == ("1.00 a pass",), "no seconds beside places by passes"
         async with brings(
             lambda: not any("a pass" in figure for head in heads for figure in head.standing.figures), pilot
@@ -165,9 +147,7 @@ async def test_whoever_leads_and_how_each_came_in_is_written() -> None:
 
 
 async def test_a_click_on_a_bar_goes_there() -> None:
-    room = Room()
-    async with room.app.run_test(size=(120, 40)) as pilot:
-        await room.measured(pilot)
+    async with Room().at_start(size=(120, 40)) as (pilot, room):
         head = room.screen.query(LaneHead)[1]
         async with brings(lambda: room.steps[1] > 0, pilot):
             await pilot.click(head, offset=(head.size.width // 2, 3))
@@ -180,9 +160,7 @@ async def test_a_click_on_a_bar_goes_there() -> None:
 
 
 async def test_a_click_on_the_bar_of_the_clock_goes_there() -> None:
-    room = Room()
-    async with room.app.run_test() as pilot:
-        await room.measured(pilot)
+    async with Room().at_start() as (pilot, room):
         transport = room.screen.query_one(Transport)
         async with brings(lambda: room.track.at_end and "identical" in room.remarks, pilot):
             await pilot.click(transport, offset=(transport.content_size.width, 0))
@@ -191,11 +169,8 @@ async def test_a_click_on_the_bar_of_the_clock_goes_there() -> None:
 
 
 async def test_lanes_are_rows_where_it_is_narrow_and_columns_where_it_is_wide() -> None:
-    room = Room()
-    async with room.app.run_test(size=(200, 60)) as pilot:
-        await room.measured(pilot)
-        async with brings(lambda: room.track.at_end, pilot):
-            await pilot.press("end")
+    async with Room().at_start(size=(200, 60)) as (pilot, room):
+        await press(pilot, "end", brings=lambda: room.track.at_end)
         views = list(room.screen.query(LaneView))
         for size, columns in (((200, 60), 4), ((120, 40), 4), ((80, 24), 1)):
             await pilot.resize_terminal(*size)
@@ -214,48 +189,32 @@ async def test_lanes_that_come_long_after_the_screen_wrap_their_answers_at_words
     room = Room(FakeEngine(hold_loading=True, hold_steps=True))
     async with room.app.run_test() as pilot:
         await until(lambda: "reading the weights" in room.screen.query_one(Transport).state, pilot)
-        async with brings(lambda: len(room.screen.query(LaneView)) == 4, pilot):
-            room.engine.finish_loading()
+        await act(pilot, room.engine.finish_loading, brings=lambda: len(room.screen.query(LaneView)) == 4)
         room.engine.release()
         await room.measured(pilot)
-        async with brings(lambda: room.steps[0] > 0, pilot):
-            await pilot.press("end")
+        await press(pilot, "end", brings=lambda: room.steps[0] > 0)
         lines = [line.text for line in room.screen.query(LaneView)[0].transcript.lines]
         assert lines[0].strip().startswith("The n-gram pool keeps what the window")
 
 
-async def test_while_a_decoder_is_measured_the_screen_says_which() -> None:
+async def test_while_a_decoder_is_measured_the_screen_says_which_and_escape_stops_it_and_then_leaves() -> None:
     room = Room(FakeEngine(hold_steps=True))
     async with room.app.run_test() as pilot:
-        async with brings(lambda: room.screen.query_one(Transport).state == "measuring plain decoding", pilot):
-            room.engine.release(2)
+        transport = room.screen.query_one(Transport)
+        await act(pilot, lambda: room.engine.release(2), brings=lambda: transport.state == "measuring plain decoding")
         await until(lambda: room.screen.query(LaneHead)[0].standing.figures[:1] == ("2 tokens",), pilot)
-        places = [head.standing.place for head in room.screen.query(LaneHead)]
-        assert places == ["measuring …", "waits", "waits", "waits"]
-        assert room.screen.query_one(Transport).facts == ("2 passes so far", "1 of 4", "Esc stops")
-        assert room.steps == [0, 0, 0, 0]
+        heads = room.screen.query(LaneHead)
+        assert [head.standing.place for head in heads] == ["measuring …", "waits", "waits", "waits"]
+        assert transport.facts == ("2 passes so far", "1 of 4", "Esc stops") and room.steps == [0, 0, 0, 0]
         assert footer_names(room.app) == ["Stop", "palette"], "keys that would do nothing are not offered"
         await pilot.press("space", "right", "left", "c", "r", "plus", "home", "end")
         assert room.screen.track is None
-    assert room.engine.closed
-
-
-async def test_escape_stops_measuring_shows_what_is_there_and_then_leaves() -> None:
-    room = Room(FakeEngine(hold_steps=True))
-    async with room.app.run_test() as pilot:
-        async with brings(lambda: bool(room.measuring.lanes) and len(room.measuring.lanes[0].steps) == 2, pilot):
-            room.engine.release(2)
-        async with brings(lambda: room.screen.track is not None, pilot):
-            await pilot.press("escape")
+        await press(pilot, "escape", brings=lambda: room.screen.track is not None)
         await room.measured(pilot)
-        assert room.app.is_running
-        async with brings(lambda: room.steps == [2, 0, 0, 0] and room.track.at_end, pilot):
-            await pilot.press("end")
-        places = [head.standing.place for head in room.screen.query(LaneHead)]
-        assert places == ["stopped", *["not measured"] * 3]
+        await press(pilot, "end", brings=lambda: room.steps == [2, 0, 0, 0] and room.track.at_end)
+        assert [head.standing.place for head in heads] == ["stopped", *["not measured"] * 3]
         assert "Nothing to compare" in room.remarks
-        async with brings(lambda: room.app.return_code == 0, pilot):
-            await pilot.press("escape")
+        await press(pilot, "escape", brings=lambda: room.app.return_code == 0)
     assert room.engine.closed
 
 
@@ -264,8 +223,7 @@ async def test_escape_while_the_engine_loads_ends_it() -> None:
     async with room.app.run_test() as pilot:
         await until(lambda: "reading the weights" in room.screen.query_one(Transport).state, pilot)
         assert room.remarks.startswith("The same question goes to several decoders.")
-        async with brings(lambda: room.screen.track is not None, pilot):
-            await pilot.press("escape")
+        await press(pilot, "escape", brings=lambda: room.screen.track is not None)
         assert "Stopped before anything was measured." in room.remarks
         await pilot.press("space", "right", "left", "c", "r", "home", "end")
     assert room.engine.closed
@@ -275,8 +233,7 @@ async def test_an_engine_that_fails_is_told_in_a_sentence() -> None:
     room = Room(FakeEngine(hold_loading=True))
     async with room.app.run_test() as pilot:
         await until(lambda: bool(room.screen.query(Transport)), pilot)
-        async with brings(lambda: "The weights are torn. Mend them." in room.remarks, pilot):
-            room.engine.fail_fatally()
+        await act(pilot, room.engine.fail_fatally, brings=lambda: "The weights are torn. Mend them." in room.remarks)
 
 
 async def test_what_the_model_cannot_do_ends_the_program_with_a_usage_error() -> None:
@@ -287,32 +244,12 @@ async def test_what_the_model_cannot_do_ends_the_program_with_a_usage_error() ->
         await until(lambda: room.app.return_code == 2, pilot)
 
 
-@pytest.mark.parametrize("key", ["ctrl+c", "ctrl+q"])
-async def test_other_keys_to_leave_with(key: str) -> None:
-    room = Room()
-    async with room.app.run_test() as pilot:
-        await room.measured(pilot)
-        async with brings(lambda: room.app.return_code == 0, pilot):
-            await pilot.press(key)
-
-
-async def test_ctrl_c_copies_a_selection(monkeypatch: pytest.MonkeyPatch) -> None:
-    room = Room()
+async def test_ctrl_c_copies_a_selection_and_leaves_where_nothing_is_selected(monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[str] = []
     monkeypatch.setattr(LadechatApp, "copy_to_clipboard", lambda _, text: copied.append(text))
-    async with room.app.run_test() as pilot:
-        await room.measured(pilot)
+    async with Room().at_start() as (pilot, room):
         transcript = room.screen.query(LaneView)[0].transcript
-        async with brings(lambda: room.steps[0] > 0, pilot):
-            await pilot.press("end")
+        await press(pilot, "end", brings=lambda: room.steps[0] > 0)
         room.screen.selections = {transcript: Selection(Offset(2, 0), Offset(7, 0))}
-        async with brings(lambda: copied == ["The n"] and room.app.is_running, pilot):
-            await pilot.press("ctrl+c")
-
-
-async def test_the_palette_lists_the_keys_of_a_race() -> None:
-    room = Room()
-    async with room.app.run_test() as pilot:
-        await room.measured(pilot)
-        names = {command.title for command in room.app.get_system_commands(room.app.screen)}
-        assert {"Pause", "Clock", "Again"} <= names
+        await press(pilot, "ctrl+c", brings=lambda: copied == ["The n"] and room.app.is_running)
+        await press(pilot, "ctrl+c", brings=lambda: room.app.return_code == 0)

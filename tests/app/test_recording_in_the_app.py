@@ -7,26 +7,23 @@ import pytest
 from ladechat.protocol import Step, TurnFinished
 from ladechat.session.recordings.recorder import Recorder
 from ladechat.session.recordings.recording import Recording
-from ladechat.widgets.panels.speed_panel import SpeedPanel
-from tests.app.stage import Stage, ask
+from tests.app.stage import Stage, ask, begun
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, until
+from tests.waiting import press, until
 
 
 async def test_f7_begins_and_ends_a_recording_and_a_mark_shows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ladechat.screens.chat.recordings.default_path", lambda _: tmp_path / "talk.jsonl")
-    stage = Stage(FakeEngine(answers=("An answer.",)))
-    async with stage.app.run_test() as pilot:
+    async with Stage(FakeEngine(answers=("An answer.",))).running() as (pilot, stage):
         mark = stage.app.query_one("#recording")
         await until(lambda: stage.activity == "ready", pilot)
         shown = [mark.display]
         await pilot.press("f7")
         shown.append(mark.display)
         assert "talk.jsonl" in stage.notice
-        async with brings(lambda: not stage.asking and "An answer." in stage.text, pilot):
-            await ask(pilot, "One?")
+        await ask(pilot, "One?", brings=lambda: not stage.asking and "An answer." in stage.text)
         await pilot.press("f7")
         shown.append(mark.display)
     assert shown == [False, True, False]
@@ -40,23 +37,17 @@ async def test_a_recording_that_cannot_be_written_is_told_of_and_the_conversatio
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ladechat.screens.chat.recordings.default_path", lambda _: tmp_path)
-    stage = Stage(FakeEngine(answers=("An answer.",)))
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        async with brings(lambda: f"{tmp_path} cannot be written" in stage.notice, pilot):
-            await pilot.press("f7")
+    async with Stage(FakeEngine(answers=("An answer.",))).ready() as (pilot, stage):
+        await press(pilot, "f7", brings=lambda: f"{tmp_path} cannot be written" in stage.notice)
         assert not stage.app.query_one("#recording").display
-        async with brings(lambda: not stage.asking and "An answer." in stage.text, pilot):
-            await ask(pilot, "One?")
+        await ask(pilot, "One?", brings=lambda: not stage.asking and "An answer." in stage.text)
 
 
 async def test_leaving_ends_the_recording_in_order(tmp_path: Path) -> None:
     stage = Stage(FakeEngine(hold_steps=True), recorder=Recorder())
     stage.recorder.start(tmp_path / "talk.jsonl")
     async with stage.app.run_test() as pilot:
-        async with brings(lambda: stage.app.query_one(SpeedPanel)._steps == 2, pilot):
-            await ask(pilot, "One?")
-            stage.engine.release(2)
+        await begun(pilot, stage, 2)
         await pilot.press("ctrl+q")
     recording = Recording.read(tmp_path / "talk.jsonl")
     assert recording.closed

@@ -22,10 +22,10 @@ from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.presenter import ENDED
 from ladechat.widgets.sliders.sliders import Sliders
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.stage import Driver, Stage, answered, ask, footer_has_room, footer_names
+from tests.app.stage import Driver, Stage, answered, ask, entries, footer_has_room, footer_names, replaying
 from tests.fake_engine import FakeEngine
 from tests.session.streams import GOLDEN
-from tests.waiting import brings, until
+from tests.waiting import act, brings, press, until
 
 Cells = list[list[tuple[str, str]]]
 LEAVE = ("ctrl+q", "ctrl+c")
@@ -81,19 +81,14 @@ class RecordedSession:
             stage.engine.trim_next = True
             await ask(pilot, "Two?")
             await self._steps(pilot, 2)
-            async with brings(lambda: not stage.asking, pilot):
-                await pilot.press("escape")
+            await press(pilot, "escape", brings=lambda: not stage.asking)
             stage.engine.fail_next = "message_too_long"
-            async with brings(lambda: stage.prompt == "Far too long?", pilot):
-                await ask(pilot, "Far too long?")
-            async with brings(lambda: "F5" in stage.activity, pilot):
-                stage.engine.die()
-            async with brings(lambda: len(stage.started) == 2 and stage.activity == "ready", pilot):
-                await pilot.press("f5")
+            await ask(pilot, "Far too long?", brings=lambda: stage.prompt == "Far too long?")
+            await act(pilot, stage.engine.die, brings=lambda: "F5" in stage.activity)
+            await press(pilot, "f5", brings=lambda: len(stage.started) == 2 and stage.activity == "ready")
             await ask(pilot, "Three?")
             await self._steps(pilot, 99)
-            async with brings(lambda: "One?" not in stage.text, pilot):
-                await pilot.press("ctrl+l")
+            await press(pilot, "ctrl+l", brings=lambda: "One?" not in stage.text)
             stage.app.clear_notifications()  # what the app says for a while is in no recording
             for decoder in ("suffix", "autoregressive", "auto", "lookahead"):
                 await stage.engine.send(Configure(decoder=decoder, parameters={"ngram": 4}))
@@ -107,13 +102,11 @@ class RecordedSession:
         side = stage.app.query_one(SidePanels)
         engine.hold_end = True
         for number in range(engine.steps_done + 1, engine.steps_done + 1 + min(most, len(engine._coming))):
-            async with brings(lambda: len(side.answer) == number, pilot):
-                engine.release(1)
+            await act(pilot, lambda: engine.release(1), brings=lambda: len(side.answer) == number)
             await settled(pilot)
             self.screens.append(screen_of(stage.app))
         if not engine._coming:
-            async with brings(lambda: not stage.asking, pilot):
-                engine._finish("eos")
+            await act(pilot, lambda: engine._finish("eos"), brings=lambda: not stage.asking)
             engine.hold()
 
 
@@ -124,18 +117,13 @@ async def test_a_replay_shows_step_by_step_what_the_live_app_showed(tmp_path: Pa
     recording = Recording.read(session.path)
     assert recording.notices == []
     assert len(session.screens) == sum(isinstance(event, Step) for event in recording.events) > 20
-    app = LadechatApp(screen := held_at_start(recording))
-    async with app.run_test(size=size) as pilot:
-        for number, live in enumerate(session.screens):
+    async with replaying(recording, size=size) as (pilot, app, screen):
+        there = list(enumerate(session.screens))
+        for key, number, live in [*(("right", *each) for each in there), *(("left", *each) for each in there[-2::-1])]:
             async with moves(screen, pilot):
-                await pilot.press("right")
+                await pilot.press(key)
             await settled(pilot)
-            assert screen_of(app) == live, f"step {number}"
-        for number, live in reversed(list(enumerate(session.screens[:-1]))):
-            async with moves(screen, pilot):
-                await pilot.press("left")
-            await settled(pilot)
-            assert screen_of(app) == live, f"back at step {number}"
+            assert screen_of(app) == live, f"{key} to step {number}"
         steps = [place for place, event in enumerate(recording.events) if isinstance(event, Step)]
         for number in random.Random(3).sample(range(len(steps)), len(steps)):
             screen.go(steps[number] + 1)
@@ -173,68 +161,47 @@ def text_of(app: LadechatApp) -> str:
 
 async def test_space_pauses_and_goes_on_and_the_speed_is_shown_and_bounded(recording: Recording) -> None:
     recording.times[:] = [second * 1e6 for second in recording.times]
-    app = LadechatApp(screen := ReplayScreen(recording))
-    async with app.run_test() as pilot:
+    async with replaying(recording, playing=True) as (pilot, app, screen):
         transport = app.query_one(Transport)
         await until(lambda: transport.state == "▶ 1×", pilot)
         assert "Pause" in footer_names(app)
-        async with brings(lambda: transport.state == "‖ 1×" and not screen.player.playing, pilot):
-            await pilot.press("space")
+        await press(pilot, "space", brings=lambda: transport.state == "‖ 1×" and not screen.player.playing)
         await until(lambda: "Go on" in footer_names(app) and "Pause" not in footer_names(app), pilot)
-        async with brings(lambda: transport.state == "▶ 1×" and screen.player.playing, pilot):
-            await pilot.press("space")
-        async with brings(lambda: "2×" in transport.state, pilot):
-            await pilot.press("plus")
-        async with brings(lambda: "0.1×" in transport.state, pilot):
-            await pilot.press(*["minus"] * 8)
+        await press(pilot, "space", brings=lambda: transport.state == "▶ 1×" and screen.player.playing)
+        await press(pilot, "plus", brings=lambda: "2×" in transport.state)
+        await press(pilot, *["minus"] * 8, brings=lambda: "0.1×" in transport.state)
 
 
 async def test_at_full_speed_it_comes_to_its_end_and_space_begins_anew(recording: Recording) -> None:
     recording.times[:] = [second / 1000 for second in recording.times]
-    app = LadechatApp(screen := ReplayScreen(recording))
-    async with app.run_test() as pilot:
+    async with replaying(recording, playing=True) as (pilot, app, screen):
         await until(lambda: screen.player.at_end, pilot)
         assert "First answer." in text_of(app) and "Second answer." in text_of(app)
         assert app.query_one(Transport).state.startswith("■")
         await until(lambda: "Again" in footer_names(app), pilot)
         recording.times[:] = [second * 1e6 for second in recording.times]
-        async with brings(lambda: screen.player.playing and "First answer." not in text_of(app), pilot):
-            await pilot.press("space")
+        await press(pilot, "space", brings=lambda: screen.player.playing and "First answer." not in text_of(app))
 
 
 async def test_the_end_of_a_recording_in_the_middle_of_an_answer_is_called_that(tmp_path: Path) -> None:
     lines = GOLDEN[-1].read_bytes().splitlines(keepends=True)
     steps = [number for number, line in enumerate(lines) if b'"event":"step"' in line]
     (cut := tmp_path / "cut.ladechat.jsonl").write_bytes(b"".join(lines[: steps[len(steps) // 2]]))
-    app = LadechatApp(screen := held_at_start(Recording.read(cut)))
-    async with app.run_test() as pilot:
+    async with replaying(Recording.read(cut)) as (pilot, app, screen):
         status = app.query_one(StatusLine)
-        async with brings(lambda: status.activity == "the recording ends in the middle of this answer", pilot):
-            await pilot.press("end")
+        await press(pilot, "end", brings=lambda: status.activity == "the recording ends in the middle of this answer")
         assert "paused" not in status.render_line(0).text
-        async with brings(lambda: status.activity == "answering …", pilot):
-            await pilot.press("left")
+        await press(pilot, "left", brings=lambda: status.activity == "answering …")
         assert screen.player.position < len(screen.recording.events)
 
 
-def held_at_start(recording: Recording) -> ReplayScreen:
-    """A replay that waits for keys, however slow the machine is."""
-    screen = ReplayScreen(recording)
-    screen.player.playing = False
-    return screen
-
-
 async def test_questions_can_be_jumped_to(recording: Recording) -> None:
-    app = LadechatApp(held_at_start(recording))
-    async with app.run_test() as pilot:
-        async with brings(lambda: "One?" in text_of(app) and "Two?" not in text_of(app), pilot):
-            await pilot.press("n")
-        async with brings(lambda: "Two?" in text_of(app) and "Second" not in text_of(app), pilot):
-            await pilot.press("n")
+    async with replaying(recording) as (pilot, app, _):
+        await press(pilot, "n", brings=lambda: "One?" in text_of(app) and "Two?" not in text_of(app))
+        await press(pilot, "n", brings=lambda: "Two?" in text_of(app) and "Second" not in text_of(app))
         assert "question 2 of 2" in app.query_one(Transport).facts
-        async with brings(lambda: "Two?" not in text_of(app), pilot):
-            await pilot.press("p")
-        commands = {command.title: command for command in app.get_system_commands(app.screen)}
+        await press(pilot, "p", brings=lambda: "Two?" not in text_of(app))
+        commands = entries(app)
         assert "Question 1: One?" in commands
         commands["Question 2: Two?"].callback()
         assert "Two?" in text_of(app) and "Second" not in text_of(app)
@@ -242,8 +209,7 @@ async def test_questions_can_be_jumped_to(recording: Recording) -> None:
 
 async def test_a_click_on_the_bar_goes_there_and_goes_on_if_it_was_going_on(recording: Recording) -> None:
     recording.times[:] = [second * 1e6 for second in recording.times]
-    app = LadechatApp(screen := ReplayScreen(recording))
-    async with app.run_test() as pilot:
+    async with replaying(recording, playing=True) as (pilot, app, screen):
         transport = app.query_one(Transport)
         await until(lambda: "●" in transport.render_line(0).text, pilot)
         async with brings(lambda: screen.player.at_end and "Second answer." in text_of(app), pilot):
@@ -261,10 +227,8 @@ async def test_a_click_on_the_bar_goes_there_and_goes_on_if_it_was_going_on(reco
 async def test_a_question_that_looks_like_markup_is_listed_as_it_is(recording: Recording) -> None:
     turn = recording.turns[0]
     recording.turns[0] = replace(turn, question="Why [/b] [red]? \x1b[2J")
-    app = LadechatApp(ReplayScreen(recording))
-    async with app.run_test() as pilot:
-        async with brings(lambda: isinstance(app.screen, CommandPalette), pilot):
-            await pilot.press("space", "ctrl+p")
+    async with replaying(recording, playing=True) as (pilot, app, _):
+        await press(pilot, "space", "ctrl+p", brings=lambda: isinstance(app.screen, CommandPalette))
         listed = app.screen.query_one(CommandList)
         async with brings(lambda: ["[/b] [red]? ␛[2J" in str(one.prompt) for one in listed.options] == [True], pilot):
             await pilot.press(*"Question 1")
@@ -281,11 +245,9 @@ def torn(recorded: Path, folder: Path) -> Path:
 async def test_damage_of_the_file_is_told_and_sliders_show_what_was_and_cannot_be_moved(
     tmp_path: Path, recorded: Path
 ) -> None:
-    app = LadechatApp(ReplayScreen(Recording.read(torn(recorded, tmp_path))))
-    async with app.run_test() as pilot:
+    async with replaying(Recording.read(torn(recorded, tmp_path))) as (pilot, app, _):
         await until(lambda: any("the last line is not complete" in message.text for message in app.said), pilot)
-        async with brings(lambda: "Second answer." in text_of(app), pilot):
-            await pilot.press("end")
+        await press(pilot, "end", brings=lambda: "Second answer." in text_of(app))
         slider = app.query_one(Sliders).parameter_sliders[0]
         value = slider.value
         await pilot.click(slider)
@@ -301,12 +263,10 @@ async def test_damage_of_the_file_is_told_and_sliders_show_what_was_and_cannot_b
 async def test_the_footer_has_room_for_its_keys_and_some_leave(
     recording: Recording, size: tuple[int, int], key: str
 ) -> None:
-    app = LadechatApp(ReplayScreen(recording))
-    async with app.run_test(size=size) as pilot:
+    async with replaying(recording, size=size, playing=True) as (pilot, app, _):
         await until(lambda: footer_names(app)[:1] == ["Pause"], pilot)
         assert footer_has_room(app)
-        async with brings(lambda: app.return_code == 0, pilot):
-            await pilot.press(key)
+        await press(pilot, key, brings=lambda: app.return_code == 0)
 
 
 @pytest.mark.parametrize(
@@ -315,15 +275,11 @@ async def test_the_footer_has_room_for_its_keys_and_some_leave(
     ids=lambda path: path.name,
 )
 async def test_the_golden_recording_of_every_version_plays_forward_and_back(path: Path) -> None:
-    app = LadechatApp(screen := held_at_start(Recording.read(path)))
-    async with app.run_test() as pilot:
-        async with brings(lambda: screen.player.at_end, pilot):
-            await pilot.press("end")
+    async with replaying(Recording.read(path)) as (pilot, app, screen):
+        await press(pilot, "end", brings=lambda: screen.player.at_end)
         whole = text_of(app)
-        async with brings(lambda: screen.player.position == 0 and text_of(app) != whole, pilot):
-            await pilot.press(*["left"] * 20, "home")
-        async with brings(lambda: text_of(app) == whole, pilot):
-            await pilot.press("end")
+        await press(pilot, *["left"] * 20, "home", brings=lambda: screen.player.position == 0 and text_of(app) != whole)
+        await press(pilot, "end", brings=lambda: text_of(app) == whole)
         finished = [event for event in screen.recording.events if isinstance(event, TurnFinished)]
         assert all(event.text.split()[0] in whole for event in finished)
 
@@ -353,16 +309,13 @@ FROM_THE_FUTURE = """
 async def test_a_recording_of_decoders_parameters_and_sources_that_nobody_knows_plays(tmp_path: Path) -> None:
     path = tmp_path / "future.jsonl"
     path.write_text(FROM_THE_FUTURE.strip().replace(",\n", ",") + "\n")
-    app = LadechatApp(held_at_start(Recording.read(path)))
-    async with app.run_test(size=(100, 30)) as pilot:
-        async with brings(lambda: "Tomorrow" in text_of(app), pilot):
-            await pilot.press("right")
+    async with replaying(Recording.read(path), size=(100, 30)) as (pilot, app, _):
+        await press(pilot, "right", brings=lambda: "Tomorrow" in text_of(app))
         await settled(pilot)
         assert app.query_one(StatusLine).decoder == "the oracle"
         sliders = app.query_one(Sliders).parameter_sliders
         assert [(slider.parameter.name, slider.number) for slider in sliders] == [("depth", 4), ("a b!", 1), ("a-b", 0)]
         drafts = [strip.text for strip in app.query_one("#pool").render_lines(app.query_one("#pool").size.region)]
         assert any("✓✓✗" in line and "row!" in line for line in drafts)
-        async with brings(lambda: app.query_one(StatusLine).decoder == "unheard of", pilot):
-            await pilot.press("end")
+        await press(pilot, "end", brings=lambda: app.query_one(StatusLine).decoder == "unheard of")
         assert app.query_one(Sliders).parameter_sliders == []

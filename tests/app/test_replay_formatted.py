@@ -4,22 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.app import LadechatApp
-from ladechat.protocol import Asked, encode
-from ladechat.screens.replay.screen import ReplayScreen
-from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.session.streams import stream, turn, write
+from tests.app.stage import recorded_turns, replaying
 
 
 async def test_going_back_through_formatted_answers_loses_no_earlier_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ladechat.widgets.transcript.transcript.FORMATTING_SECONDS", 1000.0)  # as where the key is held
-    events = [event for number in (1, 2, 3) for event in (Asked(turn=number, text="Why?"), *turn(number, steps=8))]
-    path = write(tmp_path / "talk.jsonl", *map(encode, stream(*events)))
-    app = LadechatApp(ReplayScreen(Recording.read(path)))
-    async with app.run_test() as pilot:
+    async with replaying(recorded_turns(tmp_path, turns=3, steps=8), playing=True) as (pilot, app, _):
         transcript = app.query_one(Transcript)
         await pilot.press("space", "end", "ctrl+g")
         whole = [line.text for line in transcript.lines]

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from ladechat.app import LadechatApp
 from ladechat.protocol import Asked, Step
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.playing import Player
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.seek_bar import Transport
 from ladechat.widgets.bars.status_line import StatusLine
+from tests.app.stage import replaying
 from tests.session.streams import recorded, turn
-from tests.waiting import brings, until
+from tests.waiting import brings, press, until
 
 
 def recording_of(tmp_path: Path) -> Recording:
@@ -49,9 +49,7 @@ def test_what_is_nowhere_is_not_found(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.full
 async def test_a_slash_asks_enter_goes_there_and_escape_gives_the_keys_back(tmp_path: Path) -> None:
-    screen = ReplayScreen(recording_of(tmp_path))
-    app = LadechatApp(screen)
-    async with app.run_test() as pilot:
+    async with replaying(recording_of(tmp_path), playing=True) as (pilot, _, screen):
         await pilot.press("home", "slash")
         line = screen.query_one("#find", Input)
         assert line.region.height == 1
@@ -63,13 +61,11 @@ async def test_a_slash_asks_enter_goes_there_and_escape_gives_the_keys_back(tmp_
         await until(lambda: "searching · paused" in status(screen), pilot)
         await pilot.press("x", "enter")
         assert screen.player.position == screen.recording.turns[1].position + 1
-        async with brings(lambda: not line.has_class("-open"), pilot):
-            await pilot.press("escape")
+        await press(pilot, "escape", brings=lambda: not line.has_class("-open"))
         assert screen.query_one(Transport).has_focus
         assert {"Go on", "Leave"} < set(footer(screen))
         await until(lambda: "searching" not in status(screen), pilot)
-        async with brings(lambda: "the beginning of the recording · paused" in status(screen), pilot):
-            await pilot.press("home")
+        await press(pilot, "home", brings=lambda: "the beginning of the recording · paused" in status(screen))
 
 
 def footer(screen: ReplayScreen) -> list[str]:

@@ -19,18 +19,15 @@ from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.sliders import Sliders
 from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.stage import SHOWN_ANSWER, Stage, answered, ask
+from tests.app.stage import SHOWN_ANSWER, Stage, answered, begun, shows
 from tests.fake_engine import ANSWER, FakeEngine
-from tests.waiting import brings, until
+from tests.waiting import act, brings, press, until
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48), (200, 60)])
 async def test_everything_is_inside_the_screen_and_nothing_overlaps(size: tuple[int, int]) -> None:
-    stage = Stage(FakeEngine(hold_steps=True), decoder="lookahead")
-    async with stage.app.run_test(size=size) as pilot:
-        async with brings(lambda: "produced" in stage.text, pilot):
-            await ask(pilot, "One?")
-            stage.engine.release(12)
+    async with Stage(FakeEngine(hold_steps=True), decoder="lookahead").running(size=size) as (pilot, stage):
+        await begun(pilot, stage, 12)
         names = ("transcript", "window", "pool", "speed", "slider-temperature", "slider-top_p", "prompt", "status")
         parts: list[Widget] = [stage.app.query_one(f"#{name}") for name in names]
         parts += [stage.slider(name) for name in ("window", "ngram", "guesses")]
@@ -46,12 +43,10 @@ async def test_everything_is_inside_the_screen_and_nothing_overlaps(size: tuple[
 
 
 async def test_where_there_is_no_room_for_both_the_conversation_has_it() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(60, 16)) as pilot:
+    async with Stage().running(size=(60, 16)) as (pilot, stage):
         await answered(pilot, stage, "One?")
         assert stage.app.query_one(Transcript).size.width >= 50
-        async with brings(lambda: stage.app.query_one("#side").region.area > 0, pilot):
-            await pilot.press("f2")
+        await press(pilot, "f2", brings=lambda: stage.app.query_one("#side").region.area > 0)
 
 
 TINY = [
@@ -64,17 +59,13 @@ TINY = [
 
 @pytest.mark.parametrize("size", TINY)
 async def test_a_terminal_that_is_too_small_says_so_and_loses_nothing(size: tuple[int, int]) -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test(size=(100, 30)) as pilot:
+    async with Stage(FakeEngine(hold_steps=True)).running(size=(100, 30)) as (pilot, stage):
         small = stage.app.query_one(TooSmall)
-        async with brings(lambda: "The n-gram" in stage.text, pilot):
-            await ask(pilot, "One?")
-            stage.engine.release(3)
+        await begun(pilot, stage, 3)
         async with brings(lambda: small.display, pilot):
             await pilot.resize_terminal(*size)
         assert f"this terminal has {size[0]}×{size[1]}" in str(small.render())
-        async with brings(lambda: not stage.asking, pilot):
-            stage.engine.release()
+        await act(pilot, stage.engine.release, brings=lambda: not stage.asking)
         async with brings(lambda: not small.display, pilot):
             await pilot.resize_terminal(100, 30)
         assert SHOWN_ANSWER in stage.text
@@ -82,9 +73,7 @@ async def test_a_terminal_that_is_too_small_says_so_and_loses_nothing(size: tupl
 
 @pytest.mark.parametrize("key", ["f1", "question_mark", "ctrl+p"])
 async def test_every_screen_over_another_says_so_too_and_so_does_the_one_below(key: str) -> None:
-    stage = Stage(welcome="Hello")
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage(welcome="Hello").ready(size=(100, 30)) as (pilot, stage):
         async with brings(lambda: stage.app.screen is not stage.screen and stage.app.screen.query(TooSmall), pilot):
             await pilot.press(key)
         above, below = stage.app.screen.query_one(TooSmall), stage.screen.query_one(TooSmall)
@@ -99,20 +88,16 @@ async def test_f8_copies_the_last_answer_as_it_was_written_and_says_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ladechat.screens.terminal.app_on_terminal.keep", lambda text: keep(text, tmp_path))
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage().ready() as (pilot, stage):
         await pilot.press("f8")
         await answered(pilot, stage, "One?")
         assert stage.notices == [] and stage.app.clipboard == ""
-        async with brings(lambda: stage.app.clipboard == ANSWER == (tmp_path / "copied.txt").read_text(), pilot):
-            await pilot.press("f8")
+        await press(pilot, "f8", brings=lambda: stage.app.clipboard == ANSWER == (tmp_path / "copied.txt").read_text())
         assert str(tmp_path / "copied.txt") in stage.notice
 
 
 async def test_resizing_the_terminal_keeps_the_text_and_the_place_at_the_end() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(160, 48)) as pilot:
+    async with Stage().running(size=(160, 48)) as (pilot, stage):
         await answered(pilot, stage, "One?")
         before = stage.text
         for size in ((80, 24), (60, 16), (200, 60)):
@@ -123,8 +108,7 @@ async def test_resizing_the_terminal_keeps_the_text_and_the_place_at_the_end() -
 
 
 async def test_a_light_theme_has_the_palette_for_light_surfaces() -> None:
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
+    async with Stage().running() as (pilot, stage):
         assert stage.app.query_one(Transcript).palette.dark
         await pilot.press("f4")
         stage.app.theme = "textual-light"
@@ -134,8 +118,7 @@ async def test_a_light_theme_has_the_palette_for_light_surfaces() -> None:
 
 async def test_no_color_reaches_transcript_and_panels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    stage = Stage()
-    async with stage.app.run_test():
+    async with Stage().running() as (_, stage):
         assert not stage.app.query_one(Transcript).palette.colour
         assert not stage.app.palette.colour
 
@@ -150,8 +133,7 @@ def test_no_code_of_a_model_is_imported_by_the_app_or_the_command_line() -> None
 
 
 async def test_messages_are_whole_and_cover_nothing() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
+    async with Stage().running(size=(80, 24)) as (pilot, stage):
         await answered(pilot, stage, "One?")
         text = "word " * 60
         stage.screen.notify(text)
@@ -166,14 +148,11 @@ async def test_messages_are_whole_and_cover_nothing() -> None:
 
 async def test_messages_since_the_last_key_are_shown_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ladechat.screens.terminal.app_messages.SECONDS_BEFORE_KEYS", math.inf)
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage().ready() as (pilot, stage):
         for text in ("first", "second", "first"):
             stage.screen.notify(text)
         assert shown(stage) == ["second", "first"]
-        async with brings(lambda: stage.prompt == "a", pilot):
-            await pilot.press("a")
+        await press(pilot, "a", brings=lambda: stage.prompt == "a")
         assert shown(stage) == ["second", "first"]
         stage.screen.notify("third")
         assert shown(stage) == ["third"]
@@ -184,12 +163,10 @@ async def test_messages_since_the_last_key_are_shown_each_once(monkeypatch: pyte
 
 @pytest.mark.full
 async def test_a_message_ends_by_itself_and_with_its_screen() -> None:
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage().ready() as (pilot, stage):
         stage.screen.notify("over soon", timeout=0.01)
         await until(lambda: not shown(stage), pilot)
-        async with brings(lambda: isinstance(stage.app.screen, HelpScreen), pilot):
+        async with brings(shows(pilot, HelpScreen), pilot):
             stage.screen.notify("said in the chat")
             await pilot.press("f1")
         assert shown(stage) == []
@@ -202,9 +179,7 @@ def shown(stage: Stage) -> list[str]:
 
 
 async def test_tab_walks_as_the_page_is_read() -> None:
-    stage = Stage(decoder="lookahead")
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage(decoder="lookahead").ready() as (pilot, stage):
         walked = []
         for _ in range(6):
             await pilot.press("tab")

@@ -17,10 +17,10 @@ from ladechat.screens.help.help import HelpScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.recordings.recorder import Recorder
 from ladechat.widgets.bars.status_line import ANSWERING, PAUSED, StatusLine
-from tests.app.stage import Driver, Stage, answered, ask
+from tests.app.stage import Driver, Stage, answered, ask, shows
 from tests.fake_engine import FakeEngine
 from tests.session.streams import GOLDEN
-from tests.waiting import brings, until
+from tests.waiting import brings, press, until
 
 WANTED = Wanted((80, 24), speed=1.0, idle_limit=None, step=None)
 
@@ -52,8 +52,7 @@ async def test_what_is_exported_is_what_ladechat_export_makes_of_a_recording_of_
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
         page = tmp_path / "a page.html"
-        async with brings(lambda: stage.app.query_one("#exporting").display, pilot):
-            await ask(pilot, f'/export "{page}"')
+        await ask(pilot, f'/export "{page}"', brings=lambda: stage.app.query_one("#exporting").display)
         await said(pilot, stage, f"Exported: {page}.")
         assert not stage.app.query_one("#exporting").display
         await ask(pilot, f'/export "{page}"')
@@ -80,8 +79,7 @@ async def test_file_and_options_reach_the_export_and_its_sentence_comes_back(
     monkeypatch.chdir(tmp_path)
     stand_in(monkeypatch, HALF_WAY)
     monkeypatch.setenv("GO_ON", str(tmp_path / "go on"))
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
+    async with Stage().running() as (pilot, stage):
         await answered(pilot, stage, "One?")
         async with brings(
             lambda: str(stage.app.query_one("#exporting", Label).content) == "exporting: drawing 50%", pilot
@@ -129,11 +127,9 @@ async def test_quitting_ends_an_export_and_leaves_nothing_behind(
     monkeypatch.setenv("WITNESS", str(witness))
     monkeypatch.setattr(exporting, "SECONDS_TO_LEAVE", 60.0)  # for a machine that has much to do
     stand_in(monkeypatch, WRITING)
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
+    async with Stage().running() as (pilot, stage):
         await answered(pilot, stage, "One?")
-        async with brings(lambda: witness.exists() and ".jsonl" in witness.read_text(), pilot):
-            await ask(pilot, "/export talk.html")
+        await ask(pilot, "/export talk.html", brings=lambda: witness.exists() and ".jsonl" in witness.read_text())
         await ask(pilot, "/export other.html")
         await said(pilot, stage, "Another export is under way")
         pid, recording = witness.read_text().split()
@@ -158,8 +154,7 @@ async def test_a_replay_of_what_was_just_recorded_leads_back_to_the_chat_as_it_w
     recorded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ladechat.screens.chat.recordings.recordings_folder", lambda: recorded.parent / "recordings")
-    stage = Stage(FakeEngine(answers=("An answer that is found.",)))
-    async with stage.app.run_test(size=(100, 30)) as pilot:
+    async with Stage(FakeEngine(answers=("An answer that is found.",))).running(size=(100, 30)) as (pilot, stage):
         await ask(pilot, "/replay")
         await said(pilot, stage, "Nothing has been recorded yet")
         await pilot.press("f7")
@@ -169,8 +164,7 @@ async def test_a_replay_of_what_was_just_recorded_leads_back_to_the_chat_as_it_w
         await pilot.press("f7")
         assert "/replay" in (told := await said(pilot, stage, f"Recorded: {recorded}")) and "/export" in told
         before = stage.text
-        async with brings(lambda: isinstance(stage.app.screen, ReplayScreen), pilot):
-            await ask(pilot, "/replay")
+        await ask(pilot, "/replay", brings=shows(pilot, ReplayScreen))
         replay = stage.app.screen
         assert isinstance(replay, ReplayScreen)
 
@@ -180,19 +174,14 @@ async def test_a_replay_of_what_was_just_recorded_leads_back_to_the_chat_as_it_w
         status = replay.query_one(StatusLine)
         assert status.activity == ANSWERING and PAUSED in status.render_line(0).text
 
-        async with brings(lambda: replay.get_selected_text() == "answer", pilot):
-            await pilot.press("slash", *"answer", "enter")
+        await press(pilot, "slash", *"answer", "enter", brings=lambda: replay.get_selected_text() == "answer")
         replay.query_one(Input).value = "that is"
-        async with brings(lambda: replay.get_selected_text() == "that is", pilot):
-            await pilot.press("enter")
-        async with brings(lambda: not replay.get_selected_text(), pilot):
-            await pilot.press("escape", "left")
+        await press(pilot, "enter", brings=lambda: replay.get_selected_text() == "that is")
+        await press(pilot, "escape", "left", brings=lambda: not replay.get_selected_text())
 
-        async with brings(lambda: isinstance(stage.app.screen, HelpScreen), pilot):
-            await pilot.press("f1")
+        await press(pilot, "f1", brings=shows(pilot, HelpScreen))
         assert any(key.action == "search" for key in getattr(stage.app.screen, "_keys"))  # noqa: B009
-        async with brings(lambda: stage.app.screen is stage.screen, pilot):
-            await pilot.press("escape", "escape")
+        await press(pilot, "escape", "escape", brings=stage.in_front)
         assert stage.text == before
         await answered(pilot, stage, "Two?", times=2)
 
@@ -210,9 +199,7 @@ async def test_without_a_recording_of_its_own_a_session_replays_the_latest_and_s
     earlier, latest = (tmp_path / f"2026-01-0{day}-100000-demo.ladechat.jsonl" for day in (1, 2))
     earlier.touch()
     copy(GOLDEN[-1], latest)
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
-        async with brings(lambda: isinstance(stage.app.screen, ReplayScreen), pilot):
-            await ask(pilot, "/replay")
+    async with Stage().running() as (pilot, stage):
+        await ask(pilot, "/replay", brings=shows(pilot, ReplayScreen))
         await until(lambda: bool(stage.app.said), pilot)
         assert latest.name in stage.app.said[-1].text

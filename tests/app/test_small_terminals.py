@@ -1,9 +1,12 @@
 """In the smallest terminal everything can be read: whole words, whole sentences, as far as one scrolls."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.containers import VerticalScroll
+from textual.screen import Screen
 from textual.widgets import OptionList, TextArea
 
 from ladechat.keys import APP_KEYS
@@ -15,9 +18,8 @@ from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.inputs import Field
-from tests.app.stage import Driver, ask, opens
-from tests.app.test_commands import Room
-from tests.waiting import brings, until
+from tests.app.stage import Driver, Room, Stage, ask, shows
+from tests.waiting import press, until
 
 SIZES = [(40, 10), (80, 24), *(pytest.param(size, marks=pytest.mark.full) for size in ((57, 12), (61, 12), (200, 60)))]
 WRONG = """
@@ -52,29 +54,29 @@ async def scrolled_through(pilot: Driver) -> str:
         await pilot.press("pagedown")
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_the_help_can_be_read_to_its_last_word(size: tuple[int, int]) -> None:
-    stage = Room()
-    async with stage.app.run_test(size=size) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        async with opens(pilot, HelpScreen):
-            await pilot.press("f1")
-        text = await scrolled_through(pilot)
-        explained = [*PASSES, *ALWAYS, *((info.label, info.help) for info in stage.screen.decoders)]
-        for words in (*(key.tooltip for key in APP_KEYS), *(told for _, told in explained)):
-            assert words in text
+def told_in_help(stage: Stage) -> list[str]:
+    explained = [*PASSES, *ALWAYS, *((info.label, info.help) for info in stage.screen.decoders)]
+    return [*(key.tooltip for key in APP_KEYS), *(told for _, told in explained)]
+
+
+def told_of_the_panels(stage: Stage) -> list[str]:
+    return [told for _, told in stage.screen.view.side.explanations()]
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_explanations_can_be_read_to_their_last_word(size: tuple[int, int]) -> None:
-    stage = Room()
-    async with stage.app.run_test(size=size) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        expected = stage.screen.view.side.explanations()
-        async with opens(pilot, ExplainScreen):
-            await pilot.press("question_mark")
+@pytest.mark.parametrize(
+    ("key", "screen", "expected"),
+    [("f1", HelpScreen, told_in_help), ("question_mark", ExplainScreen, told_of_the_panels)],
+    ids=["help", "explanations"],
+)
+async def test_what_is_explained_can_be_read_to_its_last_word(
+    key: str, screen: type[Screen[Any]], expected: Callable[[Stage], list[str]], size: tuple[int, int]
+) -> None:
+    async with Room().ready(size=size) as (pilot, stage):
+        words = expected(stage)
+        await press(pilot, key, brings=shows(pilot, screen))
         text = await scrolled_through(pilot)
-        assert all(words in text for _, words in expected) and text
+        assert text and [one for one in words if one not in text] == []
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -83,13 +85,10 @@ async def test_several_faults_of_the_settings_are_counted_and_listed_with_their_
 ) -> None:
     path = tmp_path / "settings.toml"
     path.write_text(WRONG)
-    stage = Room(path=path)
-    async with stage.app.run_test(size=size) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Room(path=path).ready(size=size) as (pilot, _):
         notice = " ".join(" ".join(screen_of(pilot)).replace("▌", "").split())
         assert "9 settings are left out: F1 lists them." in notice
-        async with opens(pilot, HelpScreen):
-            await pilot.press("f1")
+        await press(pilot, "f1", brings=shows(pilot, HelpScreen))
         text = await scrolled_through(pilot)
         for line, about in enumerate(("theme", "look", "decoder", "temperature", "'colour'", "top_p"), start=2):
             _, _, said = text.partition(f"line {line} ")
@@ -99,24 +98,17 @@ async def test_several_faults_of_the_settings_are_counted_and_listed_with_their_
 
 
 async def test_a_message_that_has_no_room_is_whole_in_the_help() -> None:
-    stage = Room()
-    async with stage.app.run_test(size=(40, 10)) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Room().ready(size=(40, 10)) as (pilot, stage):
         said = "There is no theme of that name; there are:"
-        async with brings(lambda: any("… F1 shows all of it" in row for row in screen_of(pilot)), pilot):
-            await ask(pilot, "/theme nrod")
+        await ask(pilot, "/theme nrod", brings=lambda: any("… F1 shows all of it" in row for row in screen_of(pilot)))
         assert any(said[:20] in row for row in screen_of(pilot))
-        async with opens(pilot, HelpScreen):
-            await pilot.press("f1")
+        await press(pilot, "f1", brings=shows(pilot, HelpScreen))
         assert f"{said} {', '.join(sorted(stage.app.available_themes))}." in await scrolled_through(pilot)
 
 
 async def test_the_list_of_settings_has_room_below_what_the_marked_one_is() -> None:
-    stage = Room()
-    async with stage.app.run_test(size=(40, 10)) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
-        async with opens(pilot, SettingsScreen):
-            await ask(pilot, "/settings")
+    async with Room().ready(size=(40, 10)) as (pilot, stage):
+        await ask(pilot, "/settings", brings=shows(pilot, SettingsScreen))
         listed = stage.app.screen.query_one(OptionList)
         for place in range(listed.option_count):
             await until(lambda place=place: listed.highlighted == place, pilot)  # type: ignore[misc]
@@ -126,17 +118,12 @@ async def test_the_list_of_settings_has_room_below_what_the_marked_one_is() -> N
 
 
 async def test_the_fields_of_lists_and_the_heading_of_the_system_prompt_are_whole(tmp_path: Path) -> None:
-    stage = Room(store=ConversationStore(tmp_path))
-    async with stage.app.run_test(size=(40, 10)) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Room(store=ConversationStore(tmp_path)).ready(size=(40, 10)) as (pilot, stage):
         for command, screen in (("/settings", SettingsScreen), ("/conversations", ConversationsScreen)):
-            async with opens(pilot, screen):
-                await ask(pilot, command)
+            await ask(pilot, command, brings=shows(pilot, screen))
             await until(lambda: _placeholder_shown(pilot), pilot)
-            async with brings(lambda: stage.app.screen is stage.screen, pilot):
-                await pilot.press("escape")
-        async with opens(pilot, SystemPromptScreen):
-            await ask(pilot, "/system")
+            await press(pilot, "escape", brings=stage.in_front)
+        await ask(pilot, "/system", brings=shows(pilot, SystemPromptScreen))
         await until(lambda: "from the next question on" in " ".join(" ".join(screen_of(pilot)).split()), pilot)
         area = pilot.app.screen.query_one(TextArea).region
         assert pilot.app.screen.query_one(KeyFooter).region.y >= area.bottom > area.y

@@ -9,8 +9,8 @@ from textual.dom import DOMNode
 
 from ladechat.screens.help.help import HelpScreen
 from ladechat.widgets.bars.status_line import StatusLine
-from tests.app.stage import Stage, opens
-from tests.waiting import brings
+from tests.app.stage import Stage, shows
+from tests.waiting import press
 
 
 async def test_what_a_screen_is_composed_of_is_styled_once_before_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,11 +22,8 @@ async def test_what_a_screen_is_composed_of_is_styled_once_before_it_is_shown(mo
         apply(sheet, node, **options)
 
     monkeypatch.setattr(Stylesheet, "apply", counted)
-    stage = Stage()
-    async with stage.app.run_test() as pilot:
+    async with Stage().running() as (pilot, stage):
         status = stage.app.query_one(StatusLine)  # which nothing changes yet
         assert styled[status] == 1
-        async with opens(pilot, HelpScreen):
-            await pilot.press("f1")
-        async with brings(lambda: styled[status] > 1, pilot):
-            await pilot.press("escape")
+        await press(pilot, "f1", brings=shows(pilot, HelpScreen))
+        await press(pilot, "escape", brings=lambda: styled[status] > 1)

@@ -9,13 +9,11 @@ from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage, ask
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, until
+from tests.waiting import act, brings, press, until
 
 
 async def test_typing_goes_to_the_prompt_from_the_conversation_and_from_a_slider() -> None:
-    stage = Stage(decoder="lookahead")
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage(decoder="lookahead").ready() as (pilot, stage):
         prompt, transcript = stage.app.query_one(Prompt), stage.app.query_one(Transcript)
         async with brings(lambda: stage.prompt == "1 ä?[" and prompt.has_focus, pilot):
             transcript.focus()
@@ -25,29 +23,23 @@ async def test_typing_goes_to_the_prompt_from_the_conversation_and_from_a_slider
             stage.slider("window").focus()
             await pilot.press("9")
         assert stage.prompt == "1 ä?[" and not prompt.has_focus
-        async with brings(lambda: stage.prompt == "1 ä?[!" and prompt.has_focus, pilot):
-            await pilot.press("!")
+        await press(pilot, "!", brings=lambda: stage.prompt == "1 ä?[!" and prompt.has_focus)
 
-        async with brings(lambda: transcript.has_focus, pilot):
-            transcript.focus()
+        await act(pilot, transcript.focus, brings=lambda: transcript.has_focus)
         async with brings(lambda: stage.prompt == "1 ä?[!two\nlines" and prompt.has_focus, pilot):
             stage.app.post_message(events.Paste("two\nlines"))
 
 
 async def test_from_the_conversation_the_pace_has_its_keys_while_the_prompt_is_empty() -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test() as pilot:
-        async with brings(lambda: stage.pace_has_keys, pilot):
-            await ask(pilot, "One?")
+    async with Stage(FakeEngine(hold_steps=True)).running() as (pilot, stage):
+        await ask(pilot, "One?", brings=lambda: stage.pace_has_keys)
         transcript = stage.app.query_one(Transcript)
         async with brings(lambda: stage.session.pace.paused, pilot):
             transcript.focus()
             await pilot.press("space")
         assert transcript.has_focus and stage.prompt == ""
-        async with brings(lambda: type(stage.app.screen).__name__ == "ExplainScreen", pilot):
-            await pilot.press("question_mark")
-        async with brings(lambda: stage.prompt == "a", pilot):
-            await pilot.press("escape", "a")
+        await press(pilot, "question_mark", brings=lambda: type(stage.app.screen).__name__ == "ExplainScreen")
+        await press(pilot, "escape", "a", brings=lambda: stage.prompt == "a")
         async with brings(lambda: stage.prompt == "a ", pilot):
             transcript.focus()
             await pilot.press("space")
@@ -69,14 +61,11 @@ async def test_a_question_typed_before_the_first_frame_is_asked() -> None:
     async with stage.app.run_test(message_hook=type_at_once) as pilot:
         await until(lambda: bool(stage.engine.questions), pilot)
         assert [message.content for message in stage.engine.questions[0].messages] == ["Why not"]
-        async with brings(lambda: stage.prompt == "a\nb", pilot):
-            await pilot.press("a", "ctrl+j", "b")
+        await press(pilot, "a", "ctrl+j", "b", brings=lambda: stage.prompt == "a\nb")
 
 
 async def test_keys_with_letters_close_behind_them_do_what_they_are_for() -> None:
-    stage = Stage(FakeEngine(hold_steps=True))
-    async with stage.app.run_test() as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage(FakeEngine(hold_steps=True)).ready() as (pilot, stage):
         for key in [events.Key("f6", None), *(events.Key(letter, letter) for letter in "Why"), events.Key("f2", None)]:
             stage.app.post_message(key)
         await until(lambda: stage.prompt == "Why", pilot)

@@ -103,10 +103,7 @@ def test_pauses_are_shortened_in_a_film_and_in_no_picture(tmp_path: Path) -> Non
         (["talk.cast", "--idle", "-1"], "--idle has to be from 0 to 86,400, not -1"),
         (["talk.svg", "--step", "0"], "--step counts passes from 1"),
         (["talk.svg", "--step", f"{STEPS + 1}"], f"has {STEPS} passes, so there is no pass {STEPS + 1}"),
-        (
-            ["talk.html", "--speed", "2"],
-            "--speed is for cast, cast2 and gif, and changes nothing in html",
-        ),
+        (["talk.html", "--speed", "2"], "--speed is for cast, cast2 and gif, and changes nothing in html"),
         (["talk.cast", "--step", "2"], "--step is for svg"),
         (["talk.json", "--size", "80x24"], "--size is for cast, cast2, gif and svg"),
         (["missing/talk.md"], "There is no folder missing; make it first"),
@@ -140,25 +137,18 @@ def test_what_is_no_recording_is_told_in_one_sentence(content: bytes | None, nam
     assert not (tmp_path / "talk.html").exists()
 
 
-def test_nothing_is_overwritten_unless_that_is_asked_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("there", ["a file", "a link", "a link to nothing"])
+def test_nothing_is_overwritten_unless_that_is_asked_for_and_a_link_stays_one(there: str, tmp_path: Path) -> None:
     out = tmp_path / "talk.md"
-    out.write_text("mine")
-    check_refused(export(GOLDEN[-1], out), "exists already; give another name, or --force")
-    assert out.read_text() == "mine"
-    assert export(GOLDEN[-1], out, "--force").exit_code == 0
-    assert out.read_text().startswith("# A conversation")
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_a_link_is_not_overwritten_unasked_and_stays_one(there: bool, tmp_path: Path) -> None:
-    link, target = tmp_path / "talk.md", tmp_path / "target.md"
-    link.symlink_to(target)
-    if there:
+    target = out if there == "a file" else tmp_path / "target.md"
+    if out != target:
+        out.symlink_to(target)
+    if there != "a link to nothing":
         target.write_text("mine")
-    check_refused(export(GOLDEN[-1], link), "exists already; give another name, or --force")
-    assert target.exists() == there
-    assert export(GOLDEN[-1], link, "--force").exit_code == 0
-    assert link.is_symlink() and target.read_text().startswith("# A conversation")
+    check_refused(export(GOLDEN[-1], out), "exists already; give another name, or --force")
+    assert target.exists() == (there != "a link to nothing") and (not target.exists() or target.read_text() == "mine")
+    assert export(GOLDEN[-1], out, "--force").exit_code == 0
+    assert out.is_symlink() == (there != "a file") and target.read_text().startswith("# A conversation")
 
 
 def test_what_appears_while_a_film_is_drawn_is_not_overwritten_either(

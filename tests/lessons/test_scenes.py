@@ -12,7 +12,7 @@ from ladechat.screens.learn.lesson_session import lesson_session
 from ladechat.screens.learn.screen import LearnScreen
 from ladechat.widgets.lessons import LessonBox
 from tests.app.stage import Driver
-from tests.waiting import brings, until
+from tests.waiting import press, until
 
 TASK_KEYS = {
     "one_token": "end",
@@ -69,11 +69,9 @@ async def do_what_the_card_asks(pilot: Driver, screen: LearnScreen) -> None:
     lesson, page = screen.lesson, screen.lesson.page
     before = place_of(lesson)
     if isinstance(page.card, Task) and page.phase is Phase.WAITING:
-        async with brings(lambda: not lesson.missing, pilot):
-            await pilot.press(TASK_KEYS[lesson.scene.name])
+        await press(pilot, TASK_KEYS[lesson.scene.name], brings=lambda: not lesson.missing)
     predicts = isinstance(page.card, Predict) and page.phase is Phase.WAITING
-    async with brings(lambda: place_of(lesson) != before, pilot):
-        await pilot.press("1" if predicts else "enter")
+    await press(pilot, "1" if predicts else "enter", brings=lambda: place_of(lesson) != before)
     if lesson.page.phase is Phase.RUNNING:
         await pilot.press("enter")  # hurry
 

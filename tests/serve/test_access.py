@@ -20,19 +20,13 @@ def test_this_machine_is_let_in_by_its_names_at_any_port(host: str) -> None:
     assert HERE.refusal(f"{PATH}ws", host, f"http://{host}", websocket=True) is None
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "evil.example:8000",
-        "192.168.1.7:8000",
-        "",
-        "[",
-        "127.0.0.1.evil.example",
-        "localhost.",
-        'localhost:"><script>',
-        "me@localhost",
-    ],
-)
+FOREIGN = [
+    "evil.example:8000", "192.168.1.7:8000", "", "[", "127.0.0.1.evil.example", "localhost.", 'localhost:"><script>',
+    "me@localhost",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", FOREIGN)
 def test_a_name_that_is_not_this_machines_is_refused(host: str) -> None:
     assert HERE.refusal(PATH, host, None, websocket=False) is not None
 

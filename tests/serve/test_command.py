@@ -120,8 +120,7 @@ async def until_drawn(browser: ClientWebSocketResponse, text: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "code"),
-    [(signal.SIGTERM, 128 + signal.SIGTERM), pytest.param(signal.SIGINT, 0, marks=pytest.mark.full)],
+    ("number", "code"), [(signal.SIGTERM, 128 + signal.SIGTERM), pytest.param(signal.SIGINT, 0, marks=pytest.mark.full)]
 )
 async def test_a_recording_is_shown_in_a_tab_until_the_server_is_told_to_end(number: signal.Signals, code: int) -> None:
     async with program(RECORDING) as served, ClientSession() as session:

@@ -78,21 +78,16 @@ async def test_a_tab_has_an_app_of_the_size_of_its_window_that_gets_what_is_type
         await until_gone(int(process))
 
 
+NO_MESSAGES = [
+    "", "{", "[" * 100_000, "9" * 10_000, "null", '["stdin"]', '["stdin", 5]', '["quit"]', '["resize", 3]',
+]  # fmt: skip
+
+
 async def test_what_is_no_message_of_a_page_is_left_out() -> None:
     async with serving() as site:
         browser = await site.open_tab("?width=-1&height=many")
         assert "80x24" in await drawn(browser)
-        for said in (
-            "",
-            "{",
-            "[" * 100_000,
-            "9" * 10_000,
-            "null",
-            '["stdin"]',
-            '["stdin", 5]',
-            '["quit"]',
-            '["resize", 3]',
-        ):
+        for said in NO_MESSAGES:
             await browser.send_str(said)
         await browser.send_bytes(b"stdin")
         await browser.send_json(["stdin", "still here"])

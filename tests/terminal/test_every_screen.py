@@ -6,21 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.terminal.conftest import Start
-from tests.terminal.tmux import Terminal
+from tests.terminal.tmux import BEGUN, QUESTION, Terminal
 
 pytestmark = [pytest.mark.terminal, pytest.mark.full, pytest.mark.timeout(1800)]
 
-QUESTION = "What is the n-gram pool?"
-BEGUN = re.compile(r"^ +The n-gram", re.MULTILINE)
 WINDOW = re.compile(r"Jacobi window.* N \d")
 """The panel's title; answers speak of the window too."""
 CLOSE = "esc Close"
 """In the footer of what stands over the chat."""
-
-
-def ask(terminal: Terminal, text: str) -> None:
-    terminal.type(text)
-    terminal.press("Enter")
 
 
 def opened(terminal: Terminal, what: str, keys: tuple[str, ...], *words: str) -> None:
@@ -40,7 +33,7 @@ def test_every_screen_comes_when_it_is_asked_for_and_goes_again(
     recording = tmp_path / "talk.ladechat.jsonl"
     terminal = start(size, "--record", str(recording), "--max-new-tokens", "40", "--decoder", "lookahead")
     terminal.press("F6")  # four steps a second leave time to stop it
-    ask(terminal, QUESTION)
+    terminal.ask()
     terminal.wait_for("The beginning of the answer", BEGUN.search)
     terminal.press("Escape")
     terminal.wait_for("What was stopped", lambda screen: re.search(r"\d+ tokens .*stopped", screen, re.DOTALL))

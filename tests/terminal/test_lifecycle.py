@@ -9,19 +9,11 @@ import pytest
 
 from ladechat.session.recordings.recording import Recording
 from tests.terminal.conftest import SLOW, Start
-from tests.terminal.tmux import Terminal, engine_process, still_runs, ui_process
+from tests.terminal.tmux import BEGUN, QUESTION, SUMMARY, Terminal, engine_process, still_runs, ui_process
 
 pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
 
-QUESTION = "What is the n-gram pool?"
-BEGUN = re.compile(r"^ +The n-gram", re.MULTILINE)
-SUMMARY = re.compile(r"\d+ tokens · \d+ passes")
 READY = re.compile(r"ready( +● rec)?$", re.MULTILINE)
-
-
-def ask(terminal: Terminal, text: str = QUESTION) -> None:
-    terminal.type(text)
-    terminal.press("Enter")
 
 
 def wait_for_the_end_of(terminal: Terminal, *processes: int) -> None:
@@ -32,7 +24,7 @@ def wait_for_the_end_of(terminal: Terminal, *processes: int) -> None:
 def test_a_terminal_that_is_closed_ends_everything_and_the_recording_in_order(start: Start, tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     terminal = start((100, 30), "--record", str(path), *SLOW)
-    ask(terminal)
+    terminal.ask()
     terminal.wait_for("The beginning of the answer", BEGUN.search)
     ui, engine = ui_process(terminal), engine_process(terminal)
     watcher = start((80, 24), "--version", first="ladechat")  # a terminal that is still there to look from
@@ -71,7 +63,7 @@ def test_a_polite_kill_ends_everything_and_says_so(start: Start, tmp_path: Path)
 @pytest.mark.full
 def test_an_engine_that_is_frozen_in_mid_answer_is_replaced_and_the_question_asked_again(start: Start) -> None:
     terminal = start((120, 40), *SLOW)
-    ask(terminal)
+    terminal.ask()
     terminal.wait_for("The beginning of the answer", BEGUN.search)
     frozen = engine_process(terminal)
     os.kill(frozen, signal.SIGSTOP)
@@ -103,11 +95,11 @@ def test_an_app_that_is_killed_while_its_engine_loads_leaves_no_process(start: S
 def test_two_at_once_do_not_disturb_each_other(start: Start) -> None:
     terminals = [start((100, 30)), start((100, 30))]
     for terminal in terminals:
-        ask(terminal)
+        terminal.ask()
     for terminal in terminals:
         terminal.wait_for("The end of the answer", SUMMARY.search)
     first, second = terminals
     first.press("C-q")
     assert first.wait_for_exit() == 0
-    ask(second, "And the Jacobi window?")
+    second.ask("And the Jacobi window?")
     second.wait_for("The second answer", lambda screen: len(SUMMARY.findall(screen)) == 2)

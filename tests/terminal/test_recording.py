@@ -10,17 +10,9 @@ import pytest
 from ladechat.protocol import Step, TurnFinished
 from ladechat.session.recordings.recording import Recording
 from tests.terminal.conftest import SLOW, Start
-from tests.terminal.tmux import Terminal, engine_process, still_runs, ui_process
+from tests.terminal.tmux import BEGUN, QUESTION, SUMMARY, engine_process, still_runs, ui_process, words
 
 pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
-
-QUESTION = "What is the n-gram pool?"
-BEGUN = re.compile(r"^ +The n-gram", re.MULTILINE)
-
-
-def ask(terminal: Terminal, text: str) -> None:
-    terminal.type(text)
-    terminal.press("Enter")
 
 
 def text_so_far(path: Path) -> str:
@@ -30,10 +22,6 @@ def text_so_far(path: Path) -> str:
     return "".join(piece for step in last if isinstance(step, Step) for piece in step.pieces)
 
 
-def words(text: str) -> str:
-    return " ".join(text.split())
-
-
 @pytest.mark.full
 def test_a_recording_whose_engine_and_then_whose_app_were_killed_replays_up_to_its_last_complete_line(
     start: Start, tmp_path: Path
@@ -41,7 +29,7 @@ def test_a_recording_whose_engine_and_then_whose_app_were_killed_replays_up_to_i
     path = tmp_path / "talk.ladechat.jsonl"
     terminal = start((160, 48), "--record", str(path), *SLOW)
     terminal.wait_for("The mark of a recording", lambda screen: "● rec" in screen)
-    ask(terminal, QUESTION)
+    terminal.ask()
     terminal.wait_for("The beginning of the answer", BEGUN.search)
     os.kill(engine_process(terminal), signal.SIGKILL)
     terminal.wait_for("What happened", lambda screen: "The engine has ended." in screen)
@@ -74,8 +62,8 @@ def test_a_recording_whose_engine_and_then_whose_app_were_killed_replays_up_to_i
 def test_a_session_is_recorded_to_its_end_and_stepped_through(start: Start, tmp_path: Path) -> None:
     path = tmp_path / "talk.ladechat.jsonl"
     terminal = start((80, 24), "--record", str(path))
-    ask(terminal, QUESTION)
-    terminal.wait_for("The end of the answer", re.compile(r"\d+ tokens · \d+ passes").search)
+    terminal.ask()
+    terminal.wait_for("The end of the answer", SUMMARY.search)
     terminal.press("F7")
     terminal.wait_for("The end of the recording", lambda screen: "● rec" not in screen)
     recording = Recording.read(path)

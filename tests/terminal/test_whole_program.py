@@ -10,12 +10,9 @@ import pytest
 
 from ladechat.palette import HUES
 from tests.terminal.conftest import SLOW, Start
-from tests.terminal.tmux import coloured_text, engine_process, still_runs
+from tests.terminal.tmux import BEGUN, SUMMARY, coloured_text, engine_process, still_runs, words
 
 pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
-
-QUESTION = "What is the n-gram pool?"
-SUMMARY = re.compile(r"\d+ tokens · \d+ passes")
 
 
 SHORT = "Write a Python function that reverses a string."
@@ -27,10 +24,6 @@ def plain_answer() -> str:
     """What plain decoding answers, in a pipe."""
     command = [sys.executable, "-m", "ladechat", "ask", SHORT, "--decoder", "autoregressive"]
     return subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8").stdout
-
-
-def words(text: str) -> str:
-    return " ".join(text.split())
 
 
 def hues_on(screen: str) -> set[str]:
@@ -71,9 +64,8 @@ def test_quitting_leaves_no_process_and_a_clean_terminal(start: Start) -> None:
 @pytest.mark.full
 def test_escape_stops_an_answer_and_what_there_is_stays(start: Start) -> None:
     terminal = start((120, 40), *SLOW)
-    terminal.type(QUESTION)
-    terminal.press("Enter")
-    terminal.wait_for("The beginning of the answer", lambda screen: re.search(r"^ +The n-gram", screen, re.MULTILINE))
+    terminal.ask()
+    terminal.wait_for("The beginning of the answer", BEGUN.search)
     terminal.press("Escape")
     screen = terminal.wait_for("The end of the answer", SUMMARY.search)
     assert "stopped" in screen
@@ -83,8 +75,7 @@ def test_escape_stops_an_answer_and_what_there_is_stays(start: Start) -> None:
 @pytest.mark.full
 def test_an_engine_that_was_killed_leaves_the_conversation_and_can_be_started_again(start: Start) -> None:
     terminal = start((120, 60))
-    terminal.type(SHORT)
-    terminal.press("Enter")
+    terminal.ask(SHORT)
     terminal.wait_for("The end of the answer", SUMMARY.search)
     os.kill(engine_process(terminal), signal.SIGKILL)
     screen = terminal.wait_for("What happened", lambda screen: "F5" in screen)
@@ -93,7 +84,6 @@ def test_an_engine_that_was_killed_leaves_the_conversation_and_can_be_started_ag
 
     terminal.press("F5")
     terminal.wait_for("The new engine", lambda screen: re.search(r"ready$", screen, re.MULTILINE))
-    terminal.type("Count from 8 to 24.")
-    terminal.press("Enter")
+    terminal.ask("Count from 8 to 24.")
     screen = terminal.wait_for("The second answer", lambda screen: len(SUMMARY.findall(screen)) == 2)
     assert SHORT in screen

@@ -14,6 +14,11 @@ from platformdirs import user_log_path
 from ladechat.protocol import WHERE
 from tests.waiting import wait_for
 
+QUESTION = "What is the n-gram pool?"
+BEGUN = re.compile(r"^ +The n-gram", re.MULTILINE)
+"""The beginning of the answer to it."""
+SUMMARY = re.compile(r"\d+ tokens · \d+ passes")
+"""The end of an answer."""
 SECONDS_TO_WRITE = 5
 """For an engine that hangs to say where."""
 
@@ -43,6 +48,10 @@ class Terminal:
 
     def type(self, text: str) -> None:
         self._tmux("send-keys", "-l", text)
+
+    def ask(self, text: str = QUESTION) -> None:
+        self.type(text)
+        self.press("Enter")
 
     def press(self, *keys: str) -> None:
         """Keys by tmux's names: Enter, Escape, C-q."""
@@ -100,6 +109,11 @@ class Terminal:
     def close(self) -> None:
         with contextlib.suppress(subprocess.CalledProcessError):
             self._tmux("kill-server")
+
+
+def words(text: str) -> str:
+    """A text however it is wrapped."""
+    return " ".join(text.split())
 
 
 def engine_process(terminal: Terminal) -> int:

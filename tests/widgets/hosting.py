@@ -1,13 +1,22 @@
 """What the tests of the widgets share: a small app around one widget, and ways to read it and to wait for it."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
 from rich.cells import cell_len
 from rich.style import Style
+from textual import events
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from ladechat.widgets.panels.panel import Panel
+from ladechat.protocol import Step
+from ladechat.widgets.panels.panel import AnswerPanel, Panel
 from tests.waiting import until
+
+Hosted = TypeVar("Hosted", bound=Widget)
+Steps = TypeVar("Steps", bound=AnswerPanel)
 
 
 class Host(App[None]):
@@ -21,6 +30,28 @@ class Host(App[None]):
 
     def compose(self) -> ComposeResult:
         yield self.widget
+
+
+@asynccontextmanager
+async def hosted(widget: Hosted, width: int = 60, height: int = 12) -> AsyncIterator[tuple[Pilot[None], Hosted]]:
+    """Run an app around one widget, as wide and as high as asked for."""
+    async with Host(widget, width, height).run_test() as pilot:
+        yield pilot, widget
+
+
+async def move_mouse(pilot: Pilot[None], x: int, y: int, button: int = 1) -> None:
+    """Move the mouse as a terminal reports it, with or without a button held."""
+    pilot.app.screen._forward_event(
+        events.MouseMove(None, x, y, 0, 0, button, False, False, False, screen_x=x, screen_y=y)
+    )
+    await pilot.pause()
+
+
+def showing(panel: Steps, *steps: Step) -> Steps:
+    """Return a panel that was shown these steps."""
+    for step in steps:
+        panel.show_step(step)
+    return panel
 
 
 def lines(widget: Widget) -> list[str]:

@@ -58,27 +58,14 @@ def test_a_shortened_text_says_so(text: str, width: int) -> None:
     assert short == printable(text) or short.endswith(ELLIPSIS)
 
 
-@pytest.mark.parametrize(
-    ("piece", "shown"),
-    [
-        (" pool", "·pool"),
-        ("a b ", "a b·"),
-        ("    ", "····"),
-        ("\n", "⏎"),
-        ("\n\n  ", "⏎⏎··"),
-        ("\tx", "⇥x"),
-        ("\x1b[2J", "␛[2J"),
-        ("\x00", "␀"),
-        ("", "◌"),
-        ("\u0301", "◌\u0301"),
-        ("\ufffd", "\ufffd"),
-        ("\u202eabc", "▯abc"),
-        ("👩\u200d🚀", "👩🚀"),
-        ("🇩🇪", "DE"),
-        ("❤\ufe0f", "❤"),
-        ("👍🏽", "👍"),
-    ],
-)
+SYMBOLS = [
+    (" pool", "·pool"), ("a b ", "a b·"), ("    ", "····"), ("\n", "⏎"), ("\n\n  ", "⏎⏎··"), ("\tx", "⇥x"), ("\x1b[2J",
+    "␛[2J"), ("\x00", "␀"), ("", "◌"), ("\u0301", "◌\u0301"), ("\ufffd", "\ufffd"), ("\u202eabc", "▯abc"),
+    ("👩\u200d🚀", "👩🚀"), ("🇩🇪", "DE"), ("❤\ufe0f", "❤"), ("👍🏽", "👍"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("piece", "shown"), SYMBOLS)
 def test_what_would_not_be_seen_has_a_symbol(piece: str, shown: str) -> None:
     assert visible(piece) == shown
 

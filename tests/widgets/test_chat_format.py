@@ -13,21 +13,12 @@ END = "</s>"
 ONE = "‹</s>› is a token of the chat format"
 
 
-@pytest.mark.parametrize(
-    "token",
-    [
-        "<s>",
-        END,
-        " [/INST]",
-        "<<SYS>>",
-        "<</SYS>>",
-        "[TOOL_CALLS]",
-        "<eos>",
-        "<|im_end|>",
-        "<end_of_turn>",
-        "<｜User｜>",
-    ],
-)
+KNOWN = [
+    "<s>", END, " [/INST]", "<<SYS>>", "<</SYS>>", "[TOOL_CALLS]", "<eos>", "<|im_end|>", "<end_of_turn>", "<｜User｜>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("token", KNOWN)
 def test_a_token_of_the_chat_format_is_known_by_its_form(token: str) -> None:
     assert "is a token of the chat format" in format_explained([" a", token, token])
 
@@ -42,8 +33,7 @@ def test_two_of_many_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("panel", "token"),
-    [(panel, token) for panel in (WindowPanel, LensPanel, PoolPanel) for token in (END, " word")],
+    ("panel", "token"), [(panel, token) for panel in (WindowPanel, LensPanel, PoolPanel) for token in (END, " word")]
 )
 def test_it_is_explained_where_it_is_shown_and_nowhere_else(panel: type[StepPanel], token: str) -> None:
     shown = panel()

@@ -7,20 +7,17 @@ from textual.selection import Selection
 from ladechat.widgets.prompt.above_prompt import size_of
 from ladechat.widgets.transcript.block import INDENT
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.waiting import brings, until
-from tests.widgets.hosting import Host, lines, style_of
-from tests.widgets.test_transcript import read, steps_of
+from tests.waiting import act, brings, until
+from tests.widgets.hosting import Host, hosted, lines, style_of
+from tests.widgets.test_transcript import read, steps_of, write_answer, write_question
 
 MARKDOWN = "# Pools\n\nThe **n-gram pool** keeps\n\n```python\ndef a(): return 1\n```\n"
 
 
 async def test_answers_are_formatted_on_demand_and_questions_stay_as_they_were_written() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 12).run_test() as pilot:
-        transcript.start("user", "You")
-        transcript.add("**Why?**")
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([[MARKDOWN[at : at + 4], MARKDOWN[at + 4 : at + 8]] for at in range(0, 72, 8)]))
+    async with hosted(Transcript(), 40, 12) as (pilot, transcript):
+        write_question(transcript, "**Why?**")
+        write_answer(transcript, *([MARKDOWN[at : at + 4], MARKDOWN[at + 4 : at + 8]] for at in range(0, 72, 8)))
         written = [line.text for line in transcript.lines]
         transcript.formatted = True
         await pilot.pause()
@@ -48,11 +45,9 @@ async def test_a_formatted_answer_grows_a_few_times_a_second_and_is_whole_when_i
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("ladechat.widgets.transcript.transcript.FORMATTING_SECONDS", 1000.0)
-    transcript = Transcript()
-    async with Host(transcript, 40, 12).run_test():
+    async with hosted(Transcript(), 40, 12) as (_, transcript):
         transcript.formatted = True
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["**one**"]]))
+        write_answer(transcript, ["**one**"])
         transcript.add_steps(steps_of([[" and **two**"]], first=1))
         assert lines(transcript)[:3] == ["m", "  one", ""]
         transcript.notice("2 tokens")
@@ -60,8 +55,7 @@ async def test_a_formatted_answer_grows_a_few_times_a_second_and_is_whole_when_i
 
 
 async def test_a_formatted_answer_that_waits_to_be_drawn_is_drawn() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 12).run_test() as pilot:
+    async with hosted(Transcript(), 40, 12) as (pilot, transcript):
         transcript.formatted = True
         transcript.start("model", "m")
         for number in range(4):
@@ -76,8 +70,7 @@ async def test_a_long_question_is_folded_opens_by_click_and_key_and_is_copied_wh
     transcript = Transcript()
     question = "\n".join(f"line {number}" for number in range(50))
     async with Host(transcript, 40, 12).run_test() as pilot:
-        transcript.start("user", "You")
-        transcript.add(question)
+        write_question(transcript, question)
         transcript.start("model", "m")
         transcript.add("Yes.")
         assert lines(transcript)[1:7] == [
@@ -93,17 +86,13 @@ async def test_a_long_question_is_folded_opens_by_click_and_key_and_is_copied_wh
         async with brings(lambda: transcript.virtual_size.height == 56, pilot):
             await pilot.click(transcript, offset=(5, 5))
         assert question in read(transcript)
-        async with brings(lambda: transcript.virtual_size.height == 10, pilot):
-            transcript.action_fold()
-        async with brings(lambda: transcript.virtual_size.height == 56, pilot):
-            transcript.action_fold()
+        await act(pilot, transcript.action_fold, brings=lambda: transcript.virtual_size.height == 10)
+        await act(pilot, transcript.action_fold, brings=lambda: transcript.virtual_size.height == 56)
 
 
 async def test_a_question_of_a_few_lines_is_not_folded() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 30).run_test():
-        transcript.start("user", "You")
-        transcript.add("\n".join("abcdefghij"))
+    async with hosted(Transcript(), 40, 30) as (_, transcript):
+        write_question(transcript, "\n".join("abcdefghij"))
         assert not any("in all" in line for line in lines(transcript))
         transcript.add("\nk")
         assert any("… 11 lines in all" in line for line in lines(transcript))
@@ -114,18 +103,15 @@ async def test_a_folded_text_has_as_many_lines_as_the_prompt_said_however_often_
     pasted = ("a line that is wrapped into several rows of so narrow a terminal " + "\n") * 30
     for text, extent in ((pasted, "30 lines"), ("one long line " * 100, "1,399 characters")):
         async with Host(transcript, 40, 12).run_test():
-            transcript.start("user", "You")
-            transcript.add(text.strip())
+            write_question(transcript, text.strip())
             assert any(f"… {extent} in all ·" in line for line in lines(transcript))
             assert extent in size_of(text.rstrip(" "))
         transcript = Transcript()
 
 
 async def test_while_a_step_is_marked_the_colours_of_steps_are_shown() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 12).run_test():
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["**one", "**"], [" two"]]))
+    async with hosted(Transcript(), 40, 12) as (_, transcript):
+        write_answer(transcript, ["**one", "**"], [" two"])
         transcript.formatted = True
         assert lines(transcript)[1] == "  one two"
         transcript.mark(1, 0)

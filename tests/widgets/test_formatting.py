@@ -101,13 +101,7 @@ def test_a_model_is_introduced_with_what_it_is_and_with_what_is_not_used_of_it()
 
 def finished(tokens: int, passes: int) -> TurnFinished:
     return TurnFinished(
-        turn=1,
-        reason="eos",
-        text="",
-        token_ids=[1] * tokens,
-        steps=passes,
-        prefill_seconds=0.1,
-        decode_seconds=2.0,
+        turn=1, reason="eos", text="", token_ids=[1] * tokens, steps=passes, prefill_seconds=0.1, decode_seconds=2.0
     )
 
 

@@ -1,9 +1,12 @@
 """The line of keys at the bottom: what it shows, what a click in it does, and that it stays one widget."""
 
-from typing import ClassVar
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import ClassVar, Self
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.pilot import Pilot
 
 from ladechat.widgets.bars.key_footer import KeyFooter
 from tests.waiting import brings, until
@@ -26,6 +29,13 @@ class Keys(App[None]):
         super().__init__()
         self.noted: list[str] = []
 
+    @asynccontextmanager
+    async def running(self, size: tuple[int, int] = (80, 24)) -> AsyncIterator[tuple[Pilot[None], Self]]:
+        """Run the app, and wait until its keys are shown."""
+        async with self.run_test(size=size) as pilot:
+            await until(lambda: self.line.startswith("a Act b Rest  c d  Pace "), pilot)
+            yield pilot, self
+
     def compose(self) -> ComposeResult:
         yield KeyFooter()
 
@@ -41,9 +51,7 @@ class Keys(App[None]):
 
 
 async def test_it_shows_the_keys_that_act_and_is_drawn_again_only_if_they_are_others() -> None:
-    app = Keys()
-    async with app.run_test() as pilot:
-        await until(lambda: app.line.startswith("a Act b Rest  c d  Pace "), pilot)
+    async with Keys().running() as (pilot, app):
         assert app.line.endswith("▏^p palette ") and len(app.line) == 80
         widgets, footer = list(app.query("*")), app.query_one(KeyFooter)
         drawn = footer.keys
@@ -57,9 +65,7 @@ async def test_it_shows_the_keys_that_act_and_is_drawn_again_only_if_they_are_ot
 
 
 async def test_the_palettes_key_stands_at_the_same_distance_from_the_edge_at_any_width() -> None:
-    app = Keys()
-    async with app.run_test(size=(100, 5)) as pilot:
-        await until(lambda: app.line.startswith("a Act b Rest"), pilot)
+    async with Keys().running(size=(100, 5)) as (_, app):
         footer = app.query_one(KeyFooter)
         for width in range(14, 60):
             line = "".join(segment.text for segment in footer.segments(width))
@@ -67,9 +73,7 @@ async def test_the_palettes_key_stands_at_the_same_distance_from_the_edge_at_any
 
 
 async def test_a_key_that_has_no_room_is_left_out_and_none_is_cut() -> None:
-    app = Keys()
-    async with app.run_test() as pilot:
-        await until(lambda: app.line.startswith("a Act b Rest  c d  Pace "), pilot)
+    async with Keys().running() as (pilot, app):
         shown = {}
         for width in range(80, 9, -1):
             app.query_one(KeyFooter).styles.width = width
@@ -81,9 +85,7 @@ async def test_a_key_that_has_no_room_is_left_out_and_none_is_cut() -> None:
 
 
 async def test_a_click_presses_the_key_that_it_meets_and_pointing_at_one_says_more() -> None:
-    app = Keys()
-    async with app.run_test() as pilot:
-        await until(lambda: "palette" in app.line, pilot)
+    async with Keys().running() as (pilot, app):
         for key, place in (("a", "Act"), ("d", "d  Pace")):
             async with brings(lambda: app.noted[-1:] == [key], pilot):
                 await pilot.click(KeyFooter, offset=(app.line.index(place), 0))
@@ -94,9 +96,7 @@ async def test_a_click_presses_the_key_that_it_meets_and_pointing_at_one_says_mo
 
 
 async def test_where_the_palette_has_no_room_a_click_in_its_place_does_not_open_it() -> None:
-    app = Keys()
-    async with app.run_test() as pilot:
-        await until(lambda: "palette" in app.line, pilot)
+    async with Keys().running() as (pilot, app):
         place = app.line.index("palette")
         app.screen.add_class("-tiny")
         async with brings(lambda: app.noted == ["a"], pilot):

@@ -7,8 +7,8 @@ import pytest
 
 from ladechat.widgets.later import Frames, call_later
 from ladechat.widgets.panels.panel import Panel, Row
-from tests.waiting import brings
-from tests.widgets.hosting import Host, drawn
+from tests.waiting import act, brings
+from tests.widgets.hosting import Host, drawn, hosted
 
 
 class Counter(Panel):
@@ -25,8 +25,7 @@ class Counter(Panel):
 
 
 async def test_a_panel_draws_what_it_was_told_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    panel = Counter()
-    async with Host(panel).run_test() as pilot:
+    async with hosted(Counter()) as (pilot, panel):
         # A second passes between any two of the next looks that a timer of Textual takes at the clock.
         pauses = itertools.chain(range(10), itertools.repeat(10))
         monkeypatch.setattr("textual._time.get_time", lambda: time.monotonic() + next(pauses))
@@ -57,8 +56,7 @@ async def test_a_frame_is_drawn_at_once_after_a_pause_and_the_next_ones_together
         frames.due()
 
     async with Host(panel).run_test() as pilot:
-        async with brings(lambda: drawn == [1], pilot):
-            tell()
+        await act(pilot, tell, brings=lambda: drawn == [1])
         monkeypatch.setattr("ladechat.widgets.later.SECONDS_BETWEEN_FRAMES", 0.2)
         async with brings(lambda: drawn == [1, 3], pilot):
             tell()

@@ -1,14 +1,16 @@
 """A long conversation is seen at its end at once; what is above is laid out part by part, and nothing seen moves."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 
 import pytest
+from textual.pilot import Pilot
 
 from ladechat.widgets.flow import UNKNOWN, Ink
 from ladechat.widgets.transcript.block import Kind
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.waiting import brings, until
-from tests.widgets.hosting import Host, lines
+from tests.waiting import act, brings, until
+from tests.widgets.hosting import Host, hosted, lines
 from tests.widgets.sample_steps import step
 from tests.widgets.test_transcript import read
 
@@ -49,6 +51,14 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
     return parts
 
 
+@asynccontextmanager
+async def opened() -> AsyncIterator[tuple[Pilot[None], Transcript]]:
+    """Run an app around a conversation that was opened, and is seen at its end."""
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
+        await act(pilot, lambda: transcript.open(conversation()), brings=lambda: transcript.max_scroll_y > 5)
+        yield pilot, transcript
+
+
 def at_top(transcript: Transcript) -> str:
     """The first line that is seen."""
     return lines(transcript)[0].strip()
@@ -57,8 +67,7 @@ def at_top(transcript: Transcript) -> str:
 async def test_all_of_it_is_there_after_the_last_part_as_if_it_had_been_said() -> None:
     one, other = Transcript(), Transcript()
     async with Host(one, 40, 10).run_test() as pilot:
-        async with brings(lambda: "Question 0?" in str(one._blocks.lines), pilot):
-            one.open(conversation())
+        await act(pilot, lambda: one.open(conversation()), brings=lambda: "Question 0?" in str(one._blocks.lines))
         opened = one.lines
     async with Host(other, 40, 10).run_test():
         for kind, name, text, ink in conversation():
@@ -68,8 +77,7 @@ async def test_all_of_it_is_there_after_the_last_part_as_if_it_had_been_said() -
 
 
 async def test_where_the_view_is_at_the_end_it_stays_there_with_every_part(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         async with brings(lambda: f"Question {TURNS - 1}?" in "".join(lines(transcript)), pilot):
             transcript.open(conversation())
         seen, height = lines(transcript), transcript.virtual_size.height
@@ -79,10 +87,7 @@ async def test_where_the_view_is_at_the_end_it_stays_there_with_every_part(parts
 
 
 async def test_whoever_has_scrolled_up_sees_the_same_lines_with_every_part(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
-        async with brings(lambda: transcript.max_scroll_y > 5, pilot):
-            transcript.open(conversation())
+    async with opened() as (pilot, transcript):
         async with brings(lambda: transcript.scroll_offset.y == 3, pilot):
             transcript.scroll_to(y=3, animate=False)
         seen = lines(transcript)
@@ -93,54 +98,43 @@ async def test_whoever_has_scrolled_up_sees_the_same_lines_with_every_part(parts
 
 
 async def test_home_goes_to_the_first_message_also_before_that_is_laid_out(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
-        async with brings(lambda: transcript.max_scroll_y > 5, pilot):
-            transcript.open(conversation())
-        async with brings(lambda: transcript.scroll_offset.y == 0, pilot):
-            transcript.action_scroll_home()
+    async with opened() as (pilot, transcript):
+        await act(pilot, transcript.action_scroll_home, brings=lambda: transcript.scroll_offset.y == 0)
         await until(lambda: not transcript.app.animator.is_being_animated(transcript, "scroll_y"), pilot)
         parts.all()
         assert lines(transcript)[:2] == ["You", "  Question 0?"]
 
 
 async def test_what_is_selected_stays_selected_and_the_other_parts_come_after_it(parts: Parts) -> None:
-    transcript = Transcript()
-    async with (host := Host(transcript, 40, 10)).run_test() as pilot:
-        async with brings(lambda: transcript.max_scroll_y > 5, pilot):
-            transcript.open(conversation())
+    async with opened() as (pilot, transcript):
         last_but_one = 2 * TURNS - 3
         place = transcript._blocks[last_but_one].find(f"Answer {TURNS - 2}", transcript._blocks.start(last_but_one))
         assert place is not None
         height = transcript.virtual_size.height
-        host.screen.selections = {transcript: place}
+        pilot.app.screen.selections = {transcript: place}
         for _ in range(3):
             assert parts.next(), "it tries again"
-        assert host.screen.get_selected_text() == f"Answer {TURNS - 2}"
+        assert pilot.app.screen.get_selected_text() == f"Answer {TURNS - 2}"
         assert transcript.virtual_size.height == height
-        host.screen.clear_selection()
+        pilot.app.screen.clear_selection()
         parts.all()
         assert transcript.virtual_size.height > height
 
 
 async def test_copying_all_copies_what_waits_too(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test():
-        transcript.open(conversation())
+    async with opened() as (_, transcript):
         text = read(transcript)
         assert all(f"Question {turn}?" in text and f"Answer {turn}," in text for turn in range(TURNS))
 
 
 async def test_a_place_that_was_found_is_seen_at_once_and_stays_marked_with_every_part(parts: Parts) -> None:
-    transcript = Transcript()
-    async with (host := Host(transcript, 40, 10)).run_test() as pilot:
-        transcript.open(conversation())
+    async with opened() as (pilot, transcript):
         transcript.scroll_to_text(range(20, 22), "answer 10,")
         seen = lines(transcript)
-        assert "Answer 10," in "".join(seen) and host.screen.get_selected_text() == "Answer 10,"
+        assert "Answer 10," in "".join(seen) and pilot.app.screen.get_selected_text() == "Answer 10,"
         assert transcript.virtual_size.height < 60, "the others wait"
         while parts.next():
-            assert lines(transcript) == seen and host.screen.get_selected_text() == "Answer 10,"
+            assert lines(transcript) == seen and pilot.app.screen.get_selected_text() == "Answer 10,"
         assert read(transcript).count("Answer") == TURNS and transcript.laid_out
         await until(lambda: transcript.max_scroll_y > 200, pilot)
         async with brings(lambda: lines(transcript)[:-2] == seen[1:-1], pilot):
@@ -148,9 +142,7 @@ async def test_a_place_that_was_found_is_seen_at_once_and_stays_marked_with_ever
 
 
 async def test_the_end_is_there_at_once_too_while_what_is_above_it_waits(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
-        transcript.open(conversation())
+    async with opened() as (pilot, transcript):
         transcript.scroll_to_text(range(20, 22), "Answer 10,")
         transcript.anchor()
         await until(lambda: f"Answer {TURNS - 1}," in "".join(lines(transcript)), pilot)
@@ -162,9 +154,7 @@ async def test_the_end_is_there_at_once_too_while_what_is_above_it_waits(parts: 
 
 
 async def test_what_is_said_meanwhile_is_the_last_when_all_is_there(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test():
-        transcript.open(conversation())
+    async with opened() as (_, transcript):
         transcript.scroll_to_text(range(20, 22), "Answer 10,")
         seen = lines(transcript)
         transcript.start("model", "m")
@@ -174,22 +164,18 @@ async def test_what_is_said_meanwhile_is_the_last_when_all_is_there(parts: Parts
 
 
 async def test_a_place_in_a_long_question_unfolds_it(parts: Parts) -> None:
-    transcript = Transcript()
-    async with (host := Host(transcript, 40, 10)).run_test():
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         transcript.open([("user", "You", "line\n" * 30 + "the lighthouse\nkeeper", UNKNOWN)])
         transcript.scroll_to_text(range(1), "Lighthouse keeper")
-        assert host.screen.get_selected_text() == "the lighthouse\nkeeper"[4:]
+        assert pilot.app.screen.get_selected_text() == "the lighthouse\nkeeper"[4:]
         assert "lighthouse" in "".join(lines(transcript))
 
 
 async def test_another_form_and_another_width_lay_out_what_is_seen_and_keep_it_in_view(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
-        transcript.open(conversation())
+    async with opened() as (pilot, transcript):
         parts.all()
         await until(lambda: transcript.max_scroll_y > 100, pilot)
-        async with brings(lambda: at_top(transcript) == "You", pilot):
-            transcript.scroll_to(y=63, animate=False)
+        await act(pilot, lambda: transcript.scroll_to(y=63, animate=False), brings=lambda: at_top(transcript) == "You")
         seen = lines(transcript)[1]
         transcript.formatted = True
         assert lines(transcript)[1] == seen and parts.next()
@@ -199,8 +185,7 @@ async def test_another_form_and_another_width_lay_out_what_is_seen_and_keep_it_i
 
 
 async def test_a_step_is_marked_in_an_answer_that_waits(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         transcript.formatted = True
         transcript.start("model", "m")
         transcript.add_steps([step(["lighthouse"], index=7)])
@@ -208,15 +193,11 @@ async def test_a_step_is_marked_in_an_answer_that_waits(parts: Parts) -> None:
             transcript.start(kind, name)
             transcript.add(text, ink)
         await until(lambda: transcript.max_scroll_y > 50, pilot)
-        async with brings(lambda: "lighthouse" in "".join(lines(transcript)), pilot):
-            transcript.mark(1, 7)
+        await act(pilot, lambda: transcript.mark(1, 7), brings=lambda: "lighthouse" in "".join(lines(transcript)))
 
 
 async def test_messages_that_are_left_are_seen_where_all_of_them_wait(parts: Parts) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
-        transcript.open(conversation())
-        async with brings(lambda: "Answer 1," in "".join(lines(transcript)), pilot):
-            transcript.keep(4)
+    async with opened() as (pilot, transcript):
+        await act(pilot, lambda: transcript.keep(4), brings=lambda: "Answer 1," in "".join(lines(transcript)))
         transcript.notice("The end.")
         assert "The end." in read(transcript)

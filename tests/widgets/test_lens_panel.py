@@ -8,7 +8,7 @@ from ladechat.palette import Palette
 from ladechat.protocol import LensView
 from ladechat.widgets.panels.lens_panel import LensPanel, spread
 from tests.waiting import until
-from tests.widgets.hosting import Host, drawn, lines, style_of
+from tests.widgets.hosting import Host, drawn, hosted, lines, style_of
 from tests.widgets.sample_steps import answer, lens_view, plain_step, sharpening, step
 
 # Layers 2 to 5; the third position begins at layer 3.
@@ -22,9 +22,8 @@ def shown(*pieces: str, index: int = 4, view: LensView = VIEW) -> LensPanel:
     return panel
 
 
-async def test_layers_rise_from_the_transfer_to_the_last_one_which_guesses() -> None:
-    panel = shown(" keeps", " the")
-    async with Host(panel, 60, 7).run_test():
+async def test_layers_rise_from_the_transfer_to_the_last_one_which_guesses_and_bars_mark_what_is_like_it() -> None:
+    async with hosted(shown(" keeps", " the"), 60, 7) as (_, panel):
         header, head, *grid, legend = lines(panel)
         assert header.startswith("pseudo states") and header.endswith("t+1 is ‹·pool›")
         assert head.split() == ["layer", "t+2", "✓", "t+3", "✗", "t+4", "–"]
@@ -37,28 +36,16 @@ async def test_layers_rise_from_the_transfer_to_the_last_one_which_guesses() -> 
         assert "│ the guess already" in legend and "came true" in legend
         places = [head.index("t+3"), *(line.index("·a") for line in grid[:3])]
         assert len(set(places)) == 1, "columns are aligned"
-
-
-async def test_a_bar_marks_what_is_the_same_as_at_the_top() -> None:
-    panel = shown(" keeps", " the")
-    async with Host(panel, 60, 7).run_test():
-        head, *grid = lines(panel)[1:6]
         for position, settled in (("t+2", "│││ "), ("t+3", "││  "), ("t+4", "│   ")):
             place = head.index(position) - 1
             assert "".join(line.ljust(60)[place] for line in grid) == settled
-
-
-async def test_it_explains_its_positions_layers_and_bars_with_the_numbers_of_the_pass() -> None:
-    panel = shown(" keeps", " the")
-    async with Host(panel, 60, 7).run_test():
         text = panel.explain()
         assert "t+1 is the token that the pass before wrote, ‹·pool›" in text and "t+2 to t+4" in text
         assert "from layer 3, 4, 5 on, column by column" in text and "1 of 3 guesses came true" in text
 
 
 async def test_what_came_true_wears_the_style_of_the_step_and_what_is_not_settled_steps_back() -> None:
-    panel = shown(" keeps", " the", " window")
-    async with Host(panel, 60, 7).run_test():
+    async with hosted(shown(" keeps", " the", " window"), 60, 7) as (_, panel):
         marked = Palette().style_of_step(4, 3)
         for line in (2, 3, 4):
             assert style_of(panel, "keeps", line).color == marked.color
@@ -117,8 +104,7 @@ async def test_any_states_fit_any_size(size: tuple[int, int], positions: int, la
     "odd", ["日本語の文", "👩\u200d🚀", "e\u0301te\u0301", "\x1b[31m", "", "\n    ", "\x9b2J\u202e"]
 )
 async def test_odd_tokens_leave_the_columns_where_they_are_and_steer_nothing(odd: str) -> None:
-    panel = shown(" x", view=lens_view(odd, [[odd, "mark"], ["a", "mark"]]))
-    async with Host(panel, 40, 6).run_test():
+    async with hosted(shown(" x", view=lens_view(odd, [[odd, "mark"], ["a", "mark"]])), 40, 6) as (_, panel):
         text = lines(panel)
         assert len({cell_len(line[: line.index("mark")]) for line in text[2:4]}) == 1
         assert not any(sign in line for line in text for sign in "\x1b\x9b\u202e\n")

@@ -168,22 +168,9 @@ def test_a_part_that_is_selected_is_copied_as_it_was_written() -> None:
 
 
 STEERING = (
-    "&#7;",
-    "&#9;",
-    "&#10;",
-    "&#12;",
-    "&#13;",
-    "&#27;",
-    "&#x9b;",
-    "&#x202e;",
-    "&#x2066;",
-    "&#x2028;",
-    "&NewLine;",
-    "&Tab;",
-    "&lrm;",
-    "&zwj;",
-    "&#xFFA0;",
-)
+    "&#7;", "&#9;", "&#10;", "&#12;", "&#13;", "&#27;", "&#x9b;", "&#x202e;", "&#x2066;", "&#x2028;", "&NewLine;",
+    "&Tab;", "&lrm;", "&zwj;", "&#xFFA0;",
+)  # fmt: skip
 """Characters that would move the cursor, turn the text around, or be as wide as the terminal likes."""
 PLACES = {
     "a paragraph": "a{}b",
@@ -241,44 +228,10 @@ def test_a_list_begins_with_the_number_that_was_written(first: int, second: int)
 
 
 PIECES = [
-    *MARKS,
-    *(
-        "word",
-        "two words",
-        " ",
-        "\n",
-        "\n\n",
-        "  ",
-        "    ",
-        "\t",
-        "é",
-        "\u00a0",
-        "2",
-        "10",
-        ".",
-        ")",
-        "1. a\n\n2",
-        "- ",
-        "- a\n\n",
-    ),
-    *(
-        "[a]",
-        "[a]: /b",
-        "[a]: /b\n'c",
-        "<",
-        ">",
-        "> ",
-        "~~~",
-        "```\n",
-        "==",
-        "---",
-        "***",
-        "|",
-        "a|b\n-|-\n",
-        "|" * 45 + "\n",
-    ),
-    *("|" + "-|" * 44 + "\n", "\\", "&amp;", "#", "# ", "![a](b)", "http://a.b", "+", "* "),
-]
+    *MARKS, "word", "two words", " ", "\n", "\n\n", "  ", "    ", "\t", "é", "\u00a0", "2", "10", ".", ")", "1. a\n\n2",
+    "- ", "- a\n\n", "[a]", "[a]: /b", "[a]: /b\n'c", "<", ">", "> ", "~~~", "```\n", "==", "---", "***", "|",
+    "a|b\n-|-\n", "|" * 45 + "\n", "|" + "-|" * 44 + "\n", "\\", "&amp;", "#", "# ", "![a](b)", "http://a.b", "+", "* ",
+]  # fmt: skip
 """What decides where a block ends, whole and in parts."""
 
 

@@ -6,7 +6,7 @@ from rich.style import Style
 
 from ladechat.palette import Palette
 from ladechat.widgets.panels.mask_panel import UPPER_HALF, MaskPanel
-from tests.widgets.hosting import Host, drawn, lines
+from tests.widgets.hosting import Host, drawn, hosted, lines, showing
 from tests.widgets.sample_steps import answer, candidate, plain_step, pool_view, step, timing, window_view
 
 GUESSES = [candidate(["a", "b"], "prompt", 2), candidate(["a", "c"], "suffix", 1), candidate(["x"], "suffix")]
@@ -27,9 +27,7 @@ def cells(panel: MaskPanel, size: int) -> list[list[Style]]:
 
 
 async def test_with_room_a_slot_has_a_line_and_two_cells_a_column() -> None:
-    panel = MaskPanel()
-    panel.show_step(DRAFTS)
-    async with Host(panel, 60, 12).run_test() as pilot:
+    async with hosted(showing(MaskPanel(), DRAFTS), 60, 12) as (pilot, panel):
         styles = cells(panel, 10)[:5]
         empty = styles[0][8].bgcolor
         assert ["".join("#."[one.bgcolor == empty] for one in row[::2]) for row in styles] == FILLED
@@ -48,9 +46,7 @@ async def test_with_room_a_slot_has_a_line_and_two_cells_a_column() -> None:
 
 
 async def test_with_little_room_two_slots_share_a_line() -> None:
-    panel = MaskPanel()
-    panel.show_step(DRAFTS)
-    async with Host(panel, 36, 7).run_test():
+    async with hosted(showing(MaskPanel(), DRAFTS), 36, 7) as (_, panel):
         assert [line[:5] for line in lines(panel)[1:4]] == [UPPER_HALF * 5] * 3
         styles = cells(panel, 5)[:3]
         empty = styles[0][4].color

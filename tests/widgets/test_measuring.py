@@ -7,7 +7,7 @@ from rich.cells import chop_cells, get_character_cell_size, set_cell_size, split
 from ladechat.widgets.cells import cell_len, cell_size, drawn, measure_alike, printable
 from ladechat.widgets.prompt.prompt import Prompt
 from tests.app.stage import Stage
-from tests.waiting import brings, until
+from tests.waiting import act, until
 
 HINDI, HAND, FAMILY, SKIN, FLAG = "हिन्दी में", "✍️", "👨‍👩‍👧", "👋🏽", "🇩🇪"
 TEXTS = (HINDI, HAND, FAMILY, SKIN, FLAG, "漢字", "e\u0301", "plain", "two\nlines")
@@ -36,11 +36,9 @@ def test_what_is_cut_has_the_cells_that_were_asked_for(text: str) -> None:
 
 @pytest.mark.parametrize(("text", "cells"), [(HINDI, 7), (HAND, 1), (FAMILY, 6), (SKIN, 2), (FLAG, 2), ("漢字", 4)])
 async def test_the_cursor_stands_behind_what_was_typed_in_any_script(text: str, cells: int) -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
+    async with Stage().running(size=(100, 30)) as (pilot, stage):
         prompt = stage.app.query_one(Prompt)
         await until(lambda: prompt.has_focus, pilot)
         left = prompt.cursor_screen_offset.x
-        async with brings(lambda: prompt.cursor_screen_offset.x == left + cells, pilot):
-            prompt.insert(text)
+        await act(pilot, lambda: prompt.insert(text), brings=lambda: prompt.cursor_screen_offset.x == left + cells)
         assert prompt.text == text

@@ -8,7 +8,7 @@ import pytest
 from ladechat.protocol import Decision, ExpectedTokens, PassCost, PolicyChoice
 from ladechat.widgets.panels.policy_panel import COST, TAKEN, TOKENS, PolicyPanel, Shown
 from tests.fake_model import POLICY_CHOICE
-from tests.widgets.hosting import Host, lines
+from tests.widgets.hosting import hosted, lines
 from tests.widgets.sample_steps import step, timing
 
 PLAIN = msgspec.structs.replace(POLICY_CHOICE, slots=1.0, tokens=1.0)
@@ -21,15 +21,13 @@ def shown(choice: PolicyChoice) -> PolicyPanel:
 
 
 async def test_before_anything_is_known_it_says_what_the_policy_does() -> None:
-    panel = PolicyPanel()
-    async with Host(panel, 50, 8).run_test():
+    async with hosted(PolicyPanel(), 50, 8) as (_, panel):
         assert "as many tokens as pay" in " ".join(lines(panel))
 
 
 async def test_the_latest_choices_are_told_in_words_and_the_axes_are_named() -> None:
     """As of a recording that does not say what was decided for each pass."""
-    panel = shown(POLICY_CHOICE)
-    async with Host(panel, 80, 13).run_test():
+    async with hosted(shown(POLICY_CHOICE), 80, 13) as (_, panel):
         text = lines(panel)
         assert text[0].endswith("lately 9 slots a pass")
         assert text[-1] == "Lately passes of 9 slots cost 1.4 plain ones, and should bring 2.1 tokens"
@@ -39,8 +37,7 @@ async def test_the_latest_choices_are_told_in_words_and_the_axes_are_named() -> 
 
 
 async def test_where_drafting_pays_the_tokens_lie_above_the_cost() -> None:
-    panel = shown(POLICY_CHOICE)
-    async with Host(panel, 80, 20).run_test():
+    async with hosted(shown(POLICY_CHOICE), 80, 20) as (_, panel):
         text = lines(panel)[1:-3]
         column = next(line.index(TAKEN) for line in text if TAKEN in line)
         taken = next(row for row, line in enumerate(text) if TAKEN in line)
@@ -57,8 +54,7 @@ async def test_where_drafting_pays_the_tokens_lie_above_the_cost() -> None:
     ],
 )
 async def test_two_lines_are_enough_for_the_choice(choice: PolicyChoice, words: list[str]) -> None:
-    panel = shown(choice)
-    async with Host(panel, 36, 2).run_test():
+    async with hosted(shown(choice), 36, 2) as (_, panel):
         text = lines(panel)
         assert [word in line for word, line in zip(words, text, strict=True)] == [True, True]
 
@@ -79,8 +75,7 @@ PASSES = [
 
 async def test_what_is_said_of_a_pass_is_what_was_decided_for_it() -> None:
     """Whatever the means of the latest choices are: they may be half a second old."""
-    panel = shown(POLICY_CHOICE)
-    async with Host(panel, 100, 13).run_test():
+    async with hosted(shown(POLICY_CHOICE), 100, 13) as (_, panel):
         for choice, (slots, decision, words) in product((PLAIN, POLICY_CHOICE), PASSES):
             panel.show(choice)
             panel.show_step(msgspec.structs.replace(step(["a"], time=timing(slots)), decision=decision))
@@ -93,8 +88,7 @@ async def test_what_is_said_of_a_pass_is_what_was_decided_for_it() -> None:
 @pytest.mark.parametrize("slots", [2, 3, 4, 7, 16, 40])
 async def test_both_curves_go_through_what_was_decided_for_the_pass(slots: int) -> None:
     """Here it should bring as many tokens as it costs, so all three signs are one; and none is left of late means."""
-    panel = shown(POLICY_CHOICE)
-    async with Host(panel, 80, 20).run_test():
+    async with hosted(shown(POLICY_CHOICE), 80, 20) as (_, panel):
         for taken in (1.4, 2.2, 3.4):
             decided = Decision(why="pays", tokens=taken, cost=taken, expected=[1.0, *[1.0 if slots > 2 else taken] * 6])
             panel.show_step(msgspec.structs.replace(step(["a"], time=timing(slots)), decision=decided))
@@ -125,14 +119,12 @@ def test_no_wording_of_any_length_speaks_of_drafts_where_there_are_none(
     ],
 )
 async def test_a_recording_that_tells_too_little_or_nonsense_is_drawn_all_the_same(choice: PolicyChoice) -> None:
-    panel = shown(choice)
-    async with Host(panel, 60, 13).run_test():
+    async with hosted(shown(choice), 60, 13) as (_, panel):
         lines(panel)
 
 
 @pytest.mark.parametrize("height", [1, 2, 3, 4, 5, 6, 7, 8, 13, 20])
 @pytest.mark.parametrize("width", [8, 20, 36, 84])
 async def test_it_fits_any_room(width: int, height: int) -> None:
-    panel = shown(POLICY_CHOICE)
-    async with Host(panel, width, height).run_test():
+    async with hosted(shown(POLICY_CHOICE), width, height) as (_, panel):
         assert len(lines(panel)) <= height

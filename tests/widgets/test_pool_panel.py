@@ -8,7 +8,7 @@ from ladechat.protocol import DraftTree
 from ladechat.widgets.cells import SPACE
 from ladechat.widgets.panels.pool_panel import PoolPanel
 from ladechat.widgets.steps.explained import SOURCES
-from tests.widgets.hosting import Host, drawn, lines, style_of
+from tests.widgets.hosting import Host, drawn, hosted, lines, showing, style_of
 from tests.widgets.sample_steps import answer, candidate, plain_step, pool_view, step
 
 KNOWN = [
@@ -26,8 +26,7 @@ def pool_step(index: int = 3) -> PoolPanel:
 
 
 async def test_each_candidate_tells_its_tokens_its_fate_and_its_source() -> None:
-    panel = pool_step()
-    async with Host(panel, 50, 8).run_test():
+    async with hosted(pool_step(), 50, 8) as (_, panel):
         shown = lines(panel)
         assert panel.title == "n-gram pool"
         assert " ".join(shown[0].split()) == "n-gram pool 412 n-grams · hit 61 %"
@@ -39,8 +38,7 @@ async def test_each_candidate_tells_its_tokens_its_fate_and_its_source() -> None
 
 
 async def test_what_matched_wears_the_style_of_the_step_and_the_rest_does_not() -> None:
-    panel = pool_step()
-    async with Host(panel, 50, 8).run_test():
+    async with hosted(pool_step(), 50, 8) as (_, panel):
         assert style_of(panel, "keeps").color == Palette().style_of_step(3, 4).color
         assert style_of(panel, "n").color == style_of(panel, "keeps").color
         assert style_of(panel, "-gram").color != style_of(panel, "keeps").color
@@ -71,8 +69,7 @@ async def test_guesses_that_begin_alike_are_drawn_as_a_tree() -> None:
 
 
 async def test_in_a_narrow_panel_tokens_give_way_to_the_source() -> None:
-    panel = pool_step()
-    async with Host(panel, 28, 6).run_test():
+    async with hosted(pool_step(), 28, 6) as (_, panel):
         shown = lines(panel)
         assert shown[2].split() == ["✓✓✗–", "·keeps", "·n", "-gram…", "window"]
         assert shown[3].split() == ["✓", "└-grams", "answer"]
@@ -80,8 +77,7 @@ async def test_in_a_narrow_panel_tokens_give_way_to_the_source() -> None:
 
 
 async def test_every_source_is_a_whole_word_at_any_width_and_explained_while_it_is_on_the_screen() -> None:
-    panel = PoolPanel()
-    async with Host(panel, 80, 6).run_test():
+    async with hosted(PoolPanel(), 80, 6) as (_, panel):
         for source in SOURCES:
             panel.show_step(step([" one"], pool=pool_view(" pool", [candidate([" long", " words"] * 9, source)])))
             words = SOURCES[source].name
@@ -92,11 +88,9 @@ async def test_every_source_is_a_whole_word_at_any_width_and_explained_while_it_
 
 
 async def test_what_was_accepted_is_seen_however_little_room_there_is() -> None:
-    panel = PoolPanel()
     others = [candidate([f"x{place}", "y"], "prompt") for place in range(9)]
     known = [*others, candidate(["a", "b"], "prompt", matched=2)]
-    panel.show_step(step(["a", "b", "."], pool=pool_view("the", known)))
-    async with Host(panel, 50, 5).run_test():
+    async with hosted(showing(PoolPanel(), step(["a", "b", "."], pool=pool_view("the", known))), 50, 5) as (_, panel):
         assert lines(panel)[2].startswith("✓✓ a b")
         assert lines(panel)[1].endswith("+8 more")
 
@@ -110,23 +104,20 @@ async def test_what_was_accepted_is_seen_however_little_room_there_is() -> None:
     ],
 )
 async def test_it_says_in_sound_english_what_was_drafted(tokens: list[str], matched: int, words: str) -> None:
-    panel = PoolPanel()
-    async with Host(panel, 50, 8).run_test():
+    async with hosted(PoolPanel(), 50, 8) as (_, panel):
         known = [candidate(tokens, "suffix", matched=matched)] if tokens else []
         panel.show_step(step([*tokens[:matched], "."], pool=pool_view("x", known)))
         assert panel.explain().startswith(words)
 
 
 async def test_marks_are_explained_with_how_often_each_was_given_and_what_was_not_tried() -> None:
-    panel = pool_step()
-    async with Host(panel, 50, 8).run_test():
+    async with hosted(pool_step(), 50, 8) as (_, panel):
         assert "the model accepted 3 (✓), refused 2 (✗), did not judge 3 (–)." in panel.explain()
         assert "It knows 1 guess more, for which this pass had no room: see G." in panel.explain()
 
 
 async def test_the_mark_of_a_token_that_was_not_judged_is_no_dot_as_a_space_is_and_is_explained_at_any_width() -> None:
-    panel = pool_step()
-    async with Host(panel, 80, 14).run_test():
+    async with hosted(pool_step(), 80, 14) as (_, panel):
         for width in (28, 36, 50, 80):
             text = ["".join(part for part, _ in row) for row in panel.rows(width, 14)]
             assert "– not judged" in text[-2]
@@ -134,19 +125,16 @@ async def test_the_mark_of_a_token_that_was_not_judged_is_no_dot_as_a_space_is_a
 
 
 async def test_a_token_that_was_never_in_the_tree_is_not_called_refused() -> None:
-    panel = PoolPanel()
     cut = candidate([" keeps", " n"], "window", matched=1)
     only_first = candidate([" keeps"], "window", matched=1)
     tree = step([" keeps", " n"], pool=pool_view(" pool", [only_first])).draft
     shown_step = step([" keeps", " n"], pool=pool_view(" pool", [cut]))
-    panel.show_step(msgspec.structs.replace(shown_step, draft=tree))
-    async with Host(panel, 50, 8).run_test():
+    async with hosted(showing(PoolPanel(), msgspec.structs.replace(shown_step, draft=tree)), 50, 8) as (_, panel):
         assert lines(panel)[2].startswith("✓– ")
 
 
 async def test_tested_and_accepted_drafts_are_counted_over_the_answer_each_node_once() -> None:
-    panel = pool_step()
-    async with Host(panel, 50, 8).run_test() as pilot:
+    async with hosted(pool_step(), 50, 8) as (pilot, panel):
         # keeps ✓, n ✓, -gram ✗, s untested, is ✗, a and dict untested, -grams ✓ (keeps and n are shared)
         assert lines(panel)[-1].startswith("3 of 5 tested draft tokens accepted")
         panel.show_step(step([" keeps", " n", "-grams", "."], pool=pool_view(" pool", KNOWN)))
@@ -157,16 +145,14 @@ async def test_tested_and_accepted_drafts_are_counted_over_the_answer_each_node_
 
 
 async def test_what_is_not_known_yet_is_a_dash_not_a_nought() -> None:
-    panel = PoolPanel()
-    panel.show_step(step(["."], pool=pool_view("\n", [], ngrams=0, lookups=0, hits=0)))
+    panel = showing(PoolPanel(), step(["."], pool=pool_view("\n", [], ngrams=0, lookups=0, hits=0)))
     async with Host(panel, 40, 6).run_test():
         assert lines(panel)[0].endswith("0 n-grams · hit –")
         assert lines(panel)[1] == "nothing known after ‹⏎›"
 
 
 async def test_candidates_without_a_line_are_counted() -> None:
-    panel = pool_step()
-    async with Host(panel, 40, 4).run_test():
+    async with hosted(pool_step(), 40, 4) as (_, panel):
         assert lines(panel)[1].split() == ["after", "‹·pool›:", "+2", "more"]
         assert len(lines(panel)) == 4
 
@@ -181,8 +167,7 @@ async def test_a_tail_cut_short_says_so() -> None:
 @pytest.mark.parametrize("size", [(28, 4), (28, 6), (44, 10), (70, 20), (10, 2), (3, 1)])
 @pytest.mark.parametrize("settings", [(7, 5, 5), (1, 2, 0), (5, 16, 64)])
 async def test_any_pool_fits_any_size(size: tuple[int, int], settings: tuple[int, int, int]) -> None:
-    panel = PoolPanel()
-    async with Host(panel, *size).run_test() as pilot:
+    async with hosted(PoolPanel(), *size) as (pilot, panel):
         for each in answer(*settings)[:6]:
             panel.show_step(each)
             await drawn(pilot, panel)
@@ -190,17 +175,14 @@ async def test_any_pool_fits_any_size(size: tuple[int, int], settings: tuple[int
 
 @pytest.mark.parametrize("odd", ["日本語の文", "👩\u200d🚀", "e\u0301te\u0301", "\x1b[31m", "", "\n    ", "\ufffd"])
 async def test_odd_tokens_leave_the_source_at_the_edge(odd: str) -> None:
-    panel = PoolPanel()
-    panel.show_step(step([odd], pool=pool_view(odd, [candidate([odd, odd, "x"], "prompt")])))
+    panel = showing(PoolPanel(), step([odd], pool=pool_view(odd, [candidate([odd, odd, "x"], "prompt")])))
     async with Host(panel, 28, 6).run_test():
         assert lines(panel)[2].endswith(" prompt")
 
 
 async def test_without_a_pool_the_branches_of_the_draft_tree_are_shown_and_counted() -> None:
-    panel = PoolPanel()
     drafted = step([" keeps", " n", "-grams", "."], index=3, pool=pool_view(" pool", KNOWN))
-    panel.show_step(msgspec.structs.replace(drafted, pool=None))
-    async with Host(panel, 60, 6).run_test():
+    async with hosted(showing(PoolPanel(), msgspec.structs.replace(drafted, pool=None)), 60, 6) as (_, panel):
         shown = [line.split() for line in lines(panel)]
         assert shown[:4] == [
             ["drafts"],
@@ -224,16 +206,13 @@ async def test_beside_the_pool_stand_the_branches_of_other_drafters() -> None:
 
 
 async def test_a_damaged_tree_ends_a_branch_instead_of_turning_in_a_circle() -> None:
-    panel = PoolPanel()
     tree = DraftTree(token_ids=[1, 2], pieces=["a", "b"], parents=[1, 0], sources=["x", ""], verdicts=["rejected"] * 2)
-    panel.show_step(msgspec.structs.replace(step(["."]), draft=tree))
-    async with Host(panel, 60, 6).run_test():
+    async with hosted(showing(PoolPanel(), msgspec.structs.replace(step(["."]), draft=tree)), 60, 6) as (_, panel):
         lines(panel)
 
 
 async def test_plain_decoding_says_so() -> None:
-    panel = PoolPanel()
-    async with Host(panel, 40, 4).run_test() as pilot:
+    async with hosted(PoolPanel(), 40, 4) as (pilot, panel):
         assert lines(panel)[1] == "Fills with the first pass."
         panel.show_step(plain_step())
         assert (await drawn(pilot, panel))[1] == "Plain decoding: nothing is drafted."

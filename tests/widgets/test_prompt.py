@@ -1,31 +1,46 @@
 """The prompt: what is typed arrives, however fast it comes."""
 
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from textual import events
 from textual.widgets.text_area import Edit, EditResult
 
 from ladechat.widgets.prompt.prompt import SECONDS_BETWEEN_KEYS, Prompt
-from tests.app.stage import Stage
-from tests.waiting import brings, until
+from tests.app.stage import Driver, Stage
+from tests.waiting import brings, press, until
 
 LONG = "the cat sat on the mat, and " * 300
 
 
-async def test_what_is_pasted_without_being_marked_as_such_arrives_whole_and_in_few_insertions() -> None:
-    """Each insertion wraps the whole line anew: one for each of thousands of keys would take minutes."""
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
+@asynccontextmanager
+async def typing() -> AsyncIterator[tuple[Driver, Stage, Prompt]]:
+    """Run the app; the prompt has the focus."""
+    async with Stage().ready(size=(100, 30)) as (pilot, stage):
         prompt = stage.app.query_one(Prompt)
         await until(lambda: prompt.has_focus, pilot)
-        inserted: list[str] = []
-        edit_prompt = prompt.edit
+        yield pilot, stage, prompt
 
-        def counted(edit: Edit) -> EditResult:
-            inserted.append(edit.text)
-            return edit_prompt(edit)
 
-        prompt.edit = counted  # type: ignore[method-assign]
+def insertions(prompt: Prompt, seconds: float = 0.0) -> list[str]:
+    """What is inserted into the prompt from now on, each taking so long."""
+    inserted: list[str] = []
+    edit_prompt = prompt.edit
+
+    def edit(edit: Edit) -> EditResult:
+        inserted.append(edit.text)
+        time.sleep(seconds)
+        return edit_prompt(edit)
+
+    prompt.edit = edit  # type: ignore[method-assign]
+    return inserted
+
+
+async def test_what_is_pasted_without_being_marked_as_such_arrives_whole_and_in_few_insertions() -> None:
+    """Each insertion wraps the whole line anew: one for each of thousands of keys would take minutes."""
+    async with typing() as (pilot, stage, prompt):
+        inserted = insertions(prompt)
         for character in LONG:
             stage.app.post_message(events.Key("space" if character == " " else character, character))
         await until(lambda: len(prompt.text) == len(LONG), pilot)
@@ -35,19 +50,8 @@ async def test_what_is_pasted_without_being_marked_as_such_arrives_whole_and_in_
 
 async def test_keys_that_were_read_together_are_no_typing_however_late_they_are_handled() -> None:
     """In a full prompt each insertion takes longer than the gap between two keys that somebody types."""
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        prompt = stage.app.query_one(Prompt)
-        await until(lambda: prompt.has_focus, pilot)
-        inserted: list[str] = []
-        edit_prompt = prompt.edit
-
-        def slow(edit: Edit) -> EditResult:
-            inserted.append(edit.text)
-            time.sleep(2 * SECONDS_BETWEEN_KEYS)  # the work of a full prompt
-            return edit_prompt(edit)
-
-        prompt.edit = slow  # type: ignore[method-assign]
+    async with typing() as (pilot, stage, prompt):
+        inserted = insertions(prompt, 2 * SECONDS_BETWEEN_KEYS)  # the work of a full prompt
         keys = [events.Key(character, character) for character in "x" * 60]
         for key in keys:
             key.time = keys[0].time  # as the driver sets it: when their bytes were read
@@ -57,59 +61,39 @@ async def test_keys_that_were_read_together_are_no_typing_however_late_they_are_
 
 
 async def test_two_hundred_lines_are_cleared_and_selected_by_keys() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        prompt = stage.app.query_one(Prompt)
-        await until(lambda: prompt.has_focus, pilot)
+    async with typing() as (pilot, _, prompt):
         lines = "\n".join(f"line {number}" for number in range(200))
         prompt.load_text(lines)
         prompt.move_cursor((150, 3))
-        async with brings(lambda: prompt.selected_text == lines, pilot):
-            await pilot.press("ctrl+a", "ctrl+a")
-        async with brings(lambda: prompt.text == "", pilot):
-            await pilot.press("backspace")
+        await press(pilot, "ctrl+a", "ctrl+a", brings=lambda: prompt.selected_text == lines)
+        await press(pilot, "backspace", brings=lambda: prompt.text == "")
 
         prompt.load_text(lines)
-        async with brings(lambda: prompt.cursor_location == prompt.document.end, pilot):
-            await pilot.press("ctrl+end")
-        async with brings(lambda: prompt.selected_text == lines, pilot):
-            await pilot.press("ctrl+shift+home")
-        async with brings(lambda: prompt.cursor_location == (0, 0) and not prompt.selected_text, pilot):
-            await pilot.press("ctrl+home")
-        async with brings(lambda: prompt.selected_text == lines, pilot):
-            await pilot.press("ctrl+shift+end")
+        await press(pilot, "ctrl+end", brings=lambda: prompt.cursor_location == prompt.document.end)
+        await press(pilot, "ctrl+shift+home", brings=lambda: prompt.selected_text == lines)
+        await press(pilot, "ctrl+home", brings=lambda: prompt.cursor_location == (0, 0) and not prompt.selected_text)
+        await press(pilot, "ctrl+shift+end", brings=lambda: prompt.selected_text == lines)
 
 
 async def test_keys_that_steer_act_behind_the_characters_before_them() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        prompt = stage.app.query_one(Prompt)
-        await until(lambda: prompt.has_focus, pilot)
+    async with typing() as (pilot, stage, prompt):
         async with brings(lambda: prompt.text == "abxde\nlast", pilot):
             await pilot.press(*"abc", "backspace", *"de", "left", "left", "x", "end", "ctrl+j", *"last")
-        async with brings(lambda: bool(stage.engine.questions), pilot):
-            await pilot.press("up", "home", *"go ", "enter")
+        await press(pilot, "up", "home", *"go ", "enter", brings=lambda: bool(stage.engine.questions))
         assert stage.engine.questions[-1].messages[-1].content == "go abxde\nlast"
 
 
 async def test_no_letter_overtakes_the_backspace_before_it() -> None:
     """The keys of an app at work wait in line together, though nobody typed them at once."""
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        prompt = stage.app.query_one(Prompt)
-        await until(lambda: prompt.has_focus, pilot)
-        async with brings(lambda: prompt.text == "the cart", pilot):
-            await pilot.press(*"the cart")
+    async with typing() as (pilot, stage, prompt):
+        await press(pilot, *"the cart", brings=lambda: prompt.text == "the cart")
         for key, character in (("backspace", "\x7f"), ("backspace", "\x7f"), ("t", "t"), ("left", None), ("h", "h")):
             stage.app.post_message(events.Key(key, character))
         await until(lambda: prompt.text == "the caht", pilot)
 
 
 async def test_an_undo_brings_back_what_was_deleted_and_nothing_that_was_sent() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        prompt = stage.app.query_one(Prompt)
-        await until(lambda: prompt.has_focus and stage.activity == "ready", pilot)
+    async with typing() as (pilot, stage, prompt):
         async with brings(lambda: stage.text.count(" tokens a pass") == 1 and not stage.asking, pilot):
             await pilot.press("o", "n", "e", "enter", "ctrl+z")
         assert prompt.text == ""

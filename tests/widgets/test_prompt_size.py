@@ -5,7 +5,7 @@ from textual import events
 
 from ladechat.widgets.prompt.above_prompt import PromptSize, size_of
 from tests.app.stage import Stage
-from tests.waiting import brings, until
+from tests.waiting import brings, press, until
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,7 @@ def test_a_text_that_is_not_seen_whole_has_a_size(text: str, said: str) -> None:
 
 
 async def test_a_paste_shows_its_size_above_the_prompt_until_it_is_sent() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(80, 24)) as pilot:
+    async with Stage().running(size=(80, 24)) as (pilot, stage):
         line, prompt = stage.app.query_one(PromptSize), stage.screen._prompt
         await until(lambda: prompt.has_focus, pilot)
         async with brings(lambda: line.display and line.region.height == 1, pilot):
@@ -33,5 +32,4 @@ async def test_a_paste_shows_its_size_above_the_prompt_until_it_is_sent() -> Non
         assert line.render() == "47 lines, 658 characters"
         assert line.region.bottom == prompt.region.y and prompt.region.bottom < 24
         await until(lambda: stage.activity == "ready", pilot)
-        async with brings(lambda: bool(stage.engine.questions) and not line.display, pilot):
-            await pilot.press("enter")
+        await press(pilot, "enter", brings=lambda: bool(stage.engine.questions) and not line.display)

@@ -150,15 +150,6 @@ async def test_the_end_is_followed_again_from_the_key_on_that_goes_there_while_a
 
 @pytest.mark.full
 @settings(max_examples=60, deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(KINDS),
-            st.integers(0, 12),
-        ),
-        min_size=6,
-        max_size=20,
-    )
-)
+@given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 12)), min_size=6, max_size=20))
 def test_after_any_changes_the_terminal_shows_what_a_full_redraw_shows(operations: list[Operation]) -> None:
     asyncio.run(go_through(operations))

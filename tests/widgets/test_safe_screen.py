@@ -2,6 +2,7 @@
 
 import unicodedata
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.events import Paste
@@ -19,34 +20,15 @@ from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage
 from tests.waiting import brings, until
-from tests.widgets.hosting import Host, lines
+from tests.widgets.hosting import hosted, lines
 from tests.widgets.sample_steps import candidate, pool_view, step, window_view
+from tests.widgets.test_formatting import LLAMA
 
 EVIL = "\x1b[2J\x1b]0;title\x07\x9b31m\x00\x08\x7f\u202e\u2028"
-PIECES = st.one_of(
-    st.text(max_size=6),
-    st.sampled_from(
-        [
-            *("\x1b[31m", "\x1b]52;c;eA==\x07", "\x9b2J", "\x00", "\r", "\n", "\t", "  ", "\x85", "\u2028", "\u202e"),
-            *(
-                "漢字",
-                "👩\u200d",
-                "🚀",
-                "\u200d",
-                "❤\ufe0f",
-                "👍🏽",
-                "🇩🇪",
-                "हि",
-                "न्दी",
-                "ि",
-                "\u0301",
-                "سلام",
-                "‹E4›",
-                "",
-            ),
-        ]
-    ),
-)
+PIECES = st.text(max_size=6) | st.sampled_from([
+    "\x1b[31m", "\x1b]52;c;eA==\x07", "\x9b2J", "\x00", "\r", "\n", "\t", "  ", "\x85", "\u2028", "\u202e", "漢字",
+    "👩\u200d", "🚀", "\u200d", "❤\ufe0f", "👍🏽", "🇩🇪", "हि", "न्दी", "ि", "\u0301", "سلام", "‹E4›", "",
+])  # fmt: skip
 
 
 def check(strips: list[Strip], width: int) -> None:
@@ -70,9 +52,7 @@ def shown(pieces: list[str], index: int) -> protocol.Step:
 
 
 async def test_no_event_gets_a_control_character_onto_the_screen_or_a_line_out_of_its_width() -> None:
-    stage = Stage()
-    async with stage.app.run_test(size=(100, 30)) as pilot:
-        await until(lambda: stage.activity == "ready", pilot)
+    async with Stage().ready(size=(100, 30)) as (_, stage):
         app = stage.app
         parts = app.query_one(Transcript), app.query_one(SidePanels), app.query_one(StatusLine), app.query_one(SeekBar)
 
@@ -101,27 +81,11 @@ async def test_no_event_gets_a_control_character_onto_the_screen_or_a_line_out_o
 
 
 def ready(name: str) -> Ready:
-    return Ready(
-        model=name,
-        model_type="llama",
-        tokenizer="0",
-        parameters=1,
-        layers=1,
-        vocabulary=1,
-        context_length=1024,
-        device=name,
-        dtype=name,
-        chat_template="checkpoint",
-        eos_ids=[],
-        load_seconds=0.1,
-        settings=Settings(),
-        quantization=name,
-    )
+    return msgspec.structs.replace(LLAMA, model=name, device=name, dtype=name, quantization=name)
 
 
 async def test_the_prompt_shows_what_was_pasted_and_gives_nothing_of_it_to_the_terminal() -> None:
-    prompt = Prompt()
-    async with Host(prompt, 60, 4).run_test() as pilot:
+    async with hosted(Prompt(), 60, 4) as (pilot, prompt):
         await paste(pilot, prompt, "a\x1b[31mb\x07\tc\r\nd\x9be")
         assert prompt.text == "a␛[31mb␇\tc\nd▯e"
         prompt.load_text("")

@@ -1,11 +1,10 @@
 """Claims about the bar of a replay: what a click and a drag say."""
 
-from textual import events
 from textual.app import App, ComposeResult
-from textual.pilot import Pilot
 
 from ladechat.widgets.bars.seek_bar import SeekBar, Transport
 from tests.waiting import brings
+from tests.widgets.hosting import move_mouse
 
 
 class Host(App[None]):
@@ -27,14 +26,6 @@ class Host(App[None]):
         self.said.append((message.control.id, message.fraction))
 
 
-async def move(pilot: Pilot[None], x: int, y: int, button: int = 1) -> None:
-    """Move the mouse as a terminal reports it, with or without a button held."""
-    pilot.app.screen._forward_event(
-        events.MouseMove(None, x, y, 0, 0, button, False, False, False, screen_x=x, screen_y=y)
-    )
-    await pilot.pause()
-
-
 async def test_a_click_says_where_and_the_bar_shows_what_it_is_told() -> None:
     host = Host()
     async with host.run_test() as pilot:
@@ -48,14 +39,14 @@ async def test_a_drag_goes_on_outside_the_bar_stays_within_it_and_ends_with_the_
     host = Host()
     async with host.run_test() as pilot:
         await pilot.mouse_down("#bar", offset=(20, 0))
-        await move(pilot, 79, 9)
-        await move(pilot, 30, 9)
+        await move_mouse(pilot, 79, 9)
+        await move_mouse(pilot, 30, 9)
         await pilot.mouse_up("#bar", offset=(30, 0))
-        await move(pilot, 5, 0)
+        await move_mouse(pilot, 5, 0)
         assert [fraction for _, fraction in host.said] == [0.5, 1.0, 0.75]
         await pilot.mouse_down("#bar", offset=(20, 0))
-        await move(pilot, 79, 9, button=0)  # let go outside the terminal
-        await move(pilot, 0, 0)
+        await move_mouse(pilot, 79, 9, button=0)  # let go outside the terminal
+        await move_mouse(pilot, 0, 0)
         assert len(host.said) == 4 and host.mouse_captured is None
 
 

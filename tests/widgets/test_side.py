@@ -9,7 +9,7 @@ from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.steps.answer_steps import Arrangement
 from tests.waiting import until
-from tests.widgets.hosting import Host
+from tests.widgets.hosting import hosted
 from tests.widgets.sample_steps import answer, plain_step, sharpening
 
 FULL = answer(5, 3, 5)[2]
@@ -68,8 +68,7 @@ def test_w_is_remembered_with_each_step_as_it_was_set() -> None:
 
 @pytest.mark.parametrize(("decoder", "idle"), [("auto", True), ("lookahead", False)])
 async def test_numbers_that_are_not_in_use_are_explained_as_that(decoder: str, idle: bool) -> None:
-    side = SidePanels()
-    async with Host(side, 60, 40).run_test() as pilot:
+    async with hosted(SidePanels(), 60, 40) as (pilot, side):
         side.show_settings(Settings(decoder=decoder), catalog.DECODERS, {})
         await until(lambda: "W = 5" in dict(side.explanations()), pilot)
         explained = dict(side.explanations())
@@ -78,8 +77,7 @@ async def test_numbers_that_are_not_in_use_are_explained_as_that(decoder: str, i
 
 
 async def test_the_block_of_jacobi_decoding_has_the_w_of_the_step_that_is_shown() -> None:
-    side = SidePanels()
-    async with Host(side, 60, 40).run_test():
+    async with hosted(SidePanels(), 60, 40) as (_, side):
         for width in (9, 4):
             side.show_settings(Settings(decoder="jacobi", parameters={"window": width}), catalog.DECODERS, {})
             side.show_steps([WINDOW_ONLY])

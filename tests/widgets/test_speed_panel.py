@@ -6,7 +6,7 @@ import pytest
 from ladechat.palette import Palette
 from ladechat.protocol import Step
 from ladechat.widgets.panels.speed_panel import BLOCKS, SpeedPanel
-from tests.widgets.hosting import Host, drawn, lines, style_of
+from tests.widgets.hosting import Host, drawn, hosted, lines, showing, style_of
 from tests.widgets.sample_steps import answer, finished, plain_step, pool_view, step, timing, window_view
 
 
@@ -28,8 +28,7 @@ def shown(*steps: Step) -> SpeedPanel:
 
 
 async def test_the_figures_are_those_of_the_steps() -> None:
-    panel = shown(look_ahead(3, 20), look_ahead(1, 12), look_ahead(2, 16))
-    async with Host(panel, 50, 8).run_test():
+    async with hosted(shown(look_ahead(3, 20), look_ahead(1, 12), look_ahead(2, 16)), 50, 8) as (_, panel):
         text = lines(panel)
         # 6 tokens in 48 ms; a plain pass takes 10 ms, so 60 ms for the same.
         assert " ".join(text[0].split()) == "speed · tokens a pass 3 passes instead of 6"
@@ -38,35 +37,29 @@ async def test_the_figures_are_those_of_the_steps() -> None:
         assert text[-1] == "15 slots · mean pass 16.0 ms, plain 10.0 ms"
 
 
-async def test_tokens_per_second_are_those_of_the_last_two_seconds() -> None:
-    panel = shown(*[look_ahead(1, 100)] * 50)
+def test_tokens_per_second_are_those_of_the_last_two_seconds_and_at_the_end_of_the_whole_answer() -> None:
+    steps = [*[look_ahead(1, 100)] * 50, *[look_ahead(4, 100)] * 10]
+    panel = shown(*steps[:50])
     assert panel.tokens_per_second == pytest.approx(10)
-    for _ in range(10):
-        panel.show_step(look_ahead(4, 100))
+    for each in steps[50:]:
+        panel.show_step(each)
     assert panel.tokens_per_second == pytest.approx((10 * 4 + 10 * 1) / 2.0)
     assert panel.measured and panel.measured[1] == pytest.approx((50 + 40) / 60), "that one is of the whole answer"
-
-
-async def test_at_the_end_they_are_those_of_the_whole_answer() -> None:
-    steps = [*[look_ahead(1, 500)] * 10, *[look_ahead(1, 100)] * 50]
-    panel = shown(*steps)
-    assert panel.tokens_per_second == pytest.approx(10)
     panel.show_finished(finished(steps))
-    assert panel.tokens_per_second == pytest.approx(6)
+    assert panel.tokens_per_second == pytest.approx((50 + 40) / 6)
+    assert shown(look_ahead(2, 8000)).tokens_per_second == pytest.approx(0.25), "one slow step is a reading too"
 
 
 async def test_no_estimate_is_above_the_tokens_a_pass_for_no_pass_is_cheaper_than_a_plain_one() -> None:
     steps = [look_ahead(2, 5, plain_ms=8)]
-    panel = shown(*steps)
-    async with Host(panel, 60, 10).run_test():
+    async with hosted(shown(*steps), 60, 10) as (_, panel):
         assert panel.measured == (2.0, 2.0) and panel.price == 1.0
         panel.show_finished(finished(steps, estimated_speedup=3.2))
         assert panel.verdict()[-1] == "≈2.0× plain decoding"
 
 
 async def test_in_slow_motion_nothing_is_said_about_times() -> None:
-    panel = shown(look_ahead(2, 50, plain_ms=8))
-    async with Host(panel, 60, 12).run_test() as pilot:
+    async with hosted(shown(look_ahead(2, 50, plain_ms=8)), 60, 12) as (pilot, panel):
         assert "tok/s" in lines(panel)[1] and panel.advice()
         panel.slowed = True
         await pilot.pause()
@@ -75,15 +68,10 @@ async def test_in_slow_motion_nothing_is_said_about_times() -> None:
         assert "slow motion" in text and not panel.advice()
 
 
-async def test_a_single_slow_step_is_a_reading_too() -> None:
-    assert shown(look_ahead(2, 8000)).tokens_per_second == pytest.approx(0.25)
-
-
 async def test_the_estimate_leaves_out_steps_without_a_measured_plain_pass() -> None:
     panel = shown(look_ahead(5, 10, plain_ms=None), look_ahead(2, 10, plain_ms=8))
     assert panel.measured and panel.measured[0] == pytest.approx(1.6)
-    never = shown(look_ahead(5, 10, plain_ms=None))
-    async with Host(never, 50, 8).run_test():
+    async with hosted(shown(look_ahead(5, 10, plain_ms=None)), 50, 8) as (_, never):
         assert never.measured is None
         assert "×" not in lines(never)[0]
         assert lines(never)[-1] == "pass of 15 slots · 10.0 ms"
@@ -98,8 +86,7 @@ async def test_the_estimate_leaves_out_steps_without_a_measured_plain_pass() -> 
     ],
 )
 async def test_the_estimate_comes_after_the_passes_and_no_gain_has_a_reason(steps: list[Step], verdict: str) -> None:
-    panel = shown(*steps)
-    async with Host(panel, 60, 6).run_test():
+    async with hosted(shown(*steps), 60, 6) as (_, panel):
         text = lines(panel)
         assert "×" not in text[0] + text[1]
         assert verdict in text
@@ -116,8 +103,7 @@ async def test_the_estimate_comes_after_the_passes_and_no_gain_has_a_reason(step
     ],
 )
 async def test_without_a_gain_it_says_what_to_try_where_there_is_room(steps: list[Step], advice: str) -> None:
-    panel = shown(*steps)
-    async with Host(panel, 60, 10).run_test():
+    async with hosted(shown(*steps), 60, 10) as (_, panel):
         assert panel.advice()[:1] == ([advice] if advice else [])
         assert not advice or advice in lines(panel)
     async with Host(low := shown(*steps), 60, 6).run_test():
@@ -132,10 +118,6 @@ async def test_at_the_end_the_engines_estimate_decides_what_is_said() -> None:
     assert panel.verdict()[0].startswith("≈1.4×")
 
 
-async def test_plain_decoding_promises_nothing() -> None:
-    assert shown(plain_step()).verdict() == []
-
-
 async def test_one_bar_a_step_the_newest_at_the_right_up_to_n() -> None:
     panel = shown(look_ahead(1, 10), look_ahead(5, 10, index=1), look_ahead(3, 10, index=2))
     async with Host(panel, 40, 9).run_test():
@@ -147,14 +129,12 @@ async def test_one_bar_a_step_the_newest_at_the_right_up_to_n() -> None:
 
 
 async def test_a_bar_has_the_colour_of_its_step() -> None:
-    panel = shown(look_ahead(5, 10, index=3))
-    async with Host(panel, 40, 8).run_test():
+    async with hosted(shown(look_ahead(5, 10, index=3)), 40, 8) as (_, panel):
         assert style_of(panel, "█").color == Palette().style_of_step(3, 5).color
 
 
 async def test_more_steps_than_columns_show_the_latest() -> None:
-    panel = shown(*[look_ahead(1, 10)] * 60, look_ahead(5, 10))
-    async with Host(panel, 28, 4).run_test():
+    async with hosted(shown(*[look_ahead(1, 10)] * 60, look_ahead(5, 10)), 28, 4) as (_, panel):
         bars = lines(panel)[2]
         assert bars.startswith(" 5 ")
         assert len(bars) == 28
@@ -164,8 +144,7 @@ async def test_more_steps_than_columns_show_the_latest() -> None:
 
 async def test_the_end_of_an_answer_is_summed_up_and_the_last_reading_stays() -> None:
     steps = answer()
-    panel = shown(*steps)
-    async with Host(panel, 50, 8).run_test() as pilot:
+    async with hosted(shown(*steps), 50, 8) as (pilot, panel):
         before = lines(panel)
         panel.show_finished(finished(steps, estimated_speedup=1.7))
         after = await drawn(pilot, panel)
@@ -177,32 +156,29 @@ async def test_the_end_of_an_answer_is_summed_up_and_the_last_reading_stays() ->
 
 
 async def test_clearing_begins_anew() -> None:
-    panel = shown(look_ahead(5, 10))
-    async with Host(panel, 40, 8).run_test() as pilot:
+    async with hosted(shown(look_ahead(5, 10)), 40, 8) as (pilot, panel):
         panel.clear()
         assert (await drawn(pilot, panel))[1] == "Measured from the first pass on."
         panel.show_step(look_ahead(1, 10))
         assert panel.measured and panel.measured[1] == 1
 
 
-async def test_plain_decoding_is_called_so_and_has_no_estimate() -> None:
-    panel = shown(plain_step())
-    async with Host(panel, 50, 8).run_test():
+async def test_plain_decoding_is_called_so_and_promises_nothing() -> None:
+    async with hosted(shown(plain_step()), 50, 8) as (_, panel):
         assert lines(panel)[0].endswith("plain decoding")
         assert lines(panel)[-1].startswith("pass of 1 slot ·")
+        assert panel.verdict() == []
 
 
 async def test_where_plain_decoding_has_taken_over_the_figures_are_not_called_its_own() -> None:
-    panel = shown(look_ahead(3, 20), plain_step(index=1))
-    async with Host(panel, 50, 8).run_test():
+    async with hosted(shown(look_ahead(3, 20), plain_step(index=1)), 50, 8) as (_, panel):
         assert lines(panel)[0].endswith("plain now · 2 passes for 4")
         assert lines(panel)[1].startswith("2.00 tokens a pass")
 
 
 @pytest.mark.parametrize("size", [(28, 4), (28, 6), (44, 10), (70, 20), (10, 3), (3, 1)])
 async def test_any_answer_fits_any_size(size: tuple[int, int]) -> None:
-    panel = shown(*answer(5, 16))
-    async with Host(panel, *size).run_test():
+    async with hosted(shown(*answer(5, 16)), *size) as (_, panel):
         lines(panel)
 
 
@@ -214,9 +190,7 @@ async def test_how_full_the_context_is_stands_there_where_there_is_room_or_reaso
     cached: int, height: int, shown: str | None
 ) -> None:
     time = msgspec.structs.replace(timing(), cache_length=cached)
-    panel = SpeedPanel()
-    panel.show_step(step(["x"], time=time))
-    async with Host(panel, 50, height).run_test():
+    async with hosted(showing(SpeedPanel(), step(["x"], time=time)), 50, height) as (_, panel):
         assert not any("context" in line for line in lines(panel))  # no model has said yet how long it is
         panel.context_length = 1024
         assert [line for line in lines(panel) if "context" in line] == ([shown] if shown else [])

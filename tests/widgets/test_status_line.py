@@ -54,11 +54,3 @@ async def test_what_is_not_known_yet_leaves_no_gap() -> None:
         status.activity = "starting"
         await pilot.pause()
         assert lines(status) == ["cpu · lookahead       starting"]
-
-
-async def test_names_from_outside_cannot_reach_the_terminal_raw() -> None:
-    status = StatusLine()
-    status.model = "evil\x1b[2Jmodel"
-    status.activity = "a\nb"
-    async with Host(status, 40, 1).run_test():
-        assert lines(status)[0].split() == ["evil␛[2Jmodel", "a⏎b"]

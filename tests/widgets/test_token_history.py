@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ladechat.protocol import Step
 from ladechat.widgets.panels.biography_panel import BiographyPanel
 from ladechat.widgets.steps.token_history import MODEL, WindowGuess, last_drafted, sentences, token_history
-from tests.widgets.hosting import Host, drawn, lines
+from tests.widgets.hosting import drawn, hosted, lines
 from tests.widgets.sample_steps import answer, candidate, lens_view, pool_view, sharpening, step, token_id, window_view
 
 
@@ -125,8 +125,7 @@ def test_it_claims_nothing_that_the_events_do_not_show(
 
 
 async def test_the_panel_follows_the_answer_until_a_token_is_chosen() -> None:
-    panel = BiographyPanel()
-    async with Host(panel, 60, 10).run_test() as pilot:
+    async with hosted(BiographyPanel(), 60, 10) as (pilot, panel):
         assert "as soon as there is one" in " ".join(await drawn(pilot, panel))
         for each in STEPS:
             panel.show_step(each)

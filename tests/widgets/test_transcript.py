@@ -14,14 +14,25 @@ from ladechat.palette import Look, Palette
 from ladechat.widgets.transcript.block import INDENT
 from ladechat.widgets.transcript.transcript import NEW_BELOW, Transcript
 from tests.waiting import brings, until
-from tests.widgets.hosting import Host, lines, style_of
-from tests.widgets.sample_steps import TEXT, answer, step
+from tests.widgets.hosting import hosted, lines, style_of
+from tests.widgets.sample_steps import answer, step
 
 LONG = "Every word of this sentence is long enough to be wrapped somewhere, and none of them may be lost. " * 3
 
 
 def steps_of(groups: Sequence[Sequence[str]], first: int = 0) -> list[protocol.Step]:
     return [step(pieces, index=first + number) for number, pieces in enumerate(groups)]
+
+
+def write_question(transcript: Transcript, text: str) -> None:
+    transcript.start("user", "You")
+    transcript.add(text)
+
+
+def write_answer(transcript: Transcript, *groups: Sequence[str]) -> None:
+    """Write an answer of steps, each of these tokens."""
+    transcript.start("model", "m")
+    transcript.add_steps(steps_of(groups))
 
 
 def filled(transcript: Transcript, lines_wanted: int = 60) -> None:
@@ -39,10 +50,8 @@ def read(transcript: Transcript) -> str:
 
 
 async def test_blocks_have_a_name_an_indented_text_and_an_empty_line() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 12).run_test():
-        transcript.start("user", "You")
-        transcript.add("What is it?")
+    async with hosted(Transcript(), 40, 12) as (_, transcript):
+        write_question(transcript, "What is it?")
         transcript.start("model", "demo model")
         transcript.add_steps(steps_of([[" A"], [" pool", "."]]))
         transcript.notice("3 tokens")
@@ -52,11 +61,9 @@ async def test_blocks_have_a_name_an_indented_text_and_an_empty_line() -> None:
 
 @pytest.mark.parametrize("formatted", [False, True])
 async def test_an_answer_goes_on_where_it_went_on_before_unless_that_was_settled(formatted: bool) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 12).run_test():
+    async with hosted(Transcript(), 40, 12) as (_, transcript):
         transcript.formatted = formatted
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["A pool"]]))
+        write_answer(transcript, ["A pool"])
         transcript.sum_up("2 tokens")
         for settled, answer in ((False, "A pool"), (True, "A pool"), (False, "A pool of tails.")):
             transcript.go_on()
@@ -73,10 +80,8 @@ async def test_an_answer_goes_on_where_it_went_on_before_unless_that_was_settled
 
 
 async def test_tokens_of_a_step_share_a_hue_and_the_next_step_has_another() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 60, 8).run_test():
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["aa", "bb", "cc"], ["dd", "ee"], ["ff"], ["gg", "hh"]]))
+    async with hosted(Transcript(), 60, 8) as (_, transcript):
+        write_answer(transcript, ["aa", "bb", "cc"], ["dd", "ee"], ["ff"], ["gg", "hh"])
         drafted = [look_of(style_of(transcript, text)) for text in ("aabb", "dd", "ff", "gg")]
         plain = look_of(transcript.rich_style)
         assert drafted[2] == plain, "the only token of its step"
@@ -87,11 +92,9 @@ async def test_tokens_of_a_step_share_a_hue_and_the_next_step_has_another() -> N
 
 @pytest.mark.parametrize("palette", [Palette(), Palette(look=Look.DEMO), Palette(colour=False)])
 async def test_the_models_own_token_behind_drafts_has_their_hue_and_no_cue(palette: Palette) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 60, 8).run_test():
+    async with hosted(Transcript(), 60, 8) as (_, transcript):
         transcript.palette = palette
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["aa", "bb", "cc"], ["dd", "ee"]]))
+        write_answer(transcript, ["aa", "bb", "cc"], ["dd", "ee"])
         for drafted, own in (("aabb", "cc"), ("dd", "ee")):
             assert style_of(transcript, drafted).color == style_of(transcript, own).color
             assert look_of(style_of(transcript, drafted))[1:] != (False, False)
@@ -99,18 +102,14 @@ async def test_the_models_own_token_behind_drafts_has_their_hue_and_no_cue(palet
 
 
 async def test_the_style_of_a_step_goes_on_in_the_next_line() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 20, 8).run_test():
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["a" * 10, " ", "b" * 10, "c"]]))
+    async with hosted(Transcript(), 20, 8) as (_, transcript):
+        write_answer(transcript, ["a" * 10, " ", "b" * 10, "c"])
         assert look_of(style_of(transcript, "a" * 10)) == look_of(style_of(transcript, "b" * 10))
 
 
 async def test_another_look_recolours_what_is_already_there() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 60, 8).run_test() as pilot:
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["aa", "bb", "own"], ["cc", "dd", "own"]]))
+    async with hosted(Transcript(), 60, 8) as (pilot, transcript):
+        write_answer(transcript, ["aa", "bb", "own"], ["cc", "dd", "own"])
         assert style_of(transcript, "aabb").color != style_of(transcript, "ccdd").color
         transcript.palette = Palette(look=Look.DEMO)
         await pilot.pause()
@@ -123,10 +122,8 @@ async def test_another_look_recolours_what_is_already_there() -> None:
 
 @pytest.mark.parametrize("width", [12, 25, 61])
 async def test_resizing_keeps_the_text_and_the_width(width: int) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
-        transcript.start("user", "You")
-        transcript.add(LONG)
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
+        write_question(transcript, LONG)
         transcript.start("model", "m")
         transcript.add_steps(answer())
         before = read(transcript)
@@ -139,8 +136,7 @@ async def test_resizing_keeps_the_text_and_the_width(width: int) -> None:
 
 
 async def test_it_follows_its_end_until_the_user_scrolls_up_and_again_after_end() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         async with brings(lambda: any("line 59" in line for line in lines(transcript)), pilot):
             filled(transcript)
         assert transcript.follows_end
@@ -165,8 +161,7 @@ async def test_it_follows_its_end_until_the_user_scrolls_up_and_again_after_end(
 
 @pytest.mark.parametrize("way", ["wheel", "page keys"])
 async def test_who_scrolls_back_to_the_end_and_beyond_follows_it_again(way: str) -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test() as pilot:
+    async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         async with brings(lambda: any("line 59" in line for line in lines(transcript)), pilot):
             filled(transcript)
             transcript.focus()
@@ -183,18 +178,15 @@ async def test_who_scrolls_back_to_the_end_and_beyond_follows_it_again(way: str)
 
 
 async def test_a_remark_in_the_middle_of_an_answer_does_not_take_over_the_rest_of_it() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 10).run_test():
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["first"]]))
+    async with hosted(Transcript(), 40, 10) as (_, transcript):
+        write_answer(transcript, ["first"])
         transcript.notice("remark", "alert")
         transcript.add_steps(steps_of([[" second"]], first=1))
         assert lines(transcript)[:7] == ["m", "  first", "", "  remark", "", "  second", ""]
 
 
 async def test_all_of_a_long_answer_in_bursts_is_there_and_in_view() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 60, 12).run_test() as pilot:
+    async with hosted(Transcript(), 60, 12) as (pilot, transcript):
         transcript.start("model", "m")
         pieces = [f" w{number}" for number in range(4000)]
         steps = steps_of([pieces[at : at + 4] for at in range(0, 4000, 4)])
@@ -204,42 +196,24 @@ async def test_all_of_a_long_answer_in_bursts_is_there_and_in_view() -> None:
         assert read(transcript).split() == ["m", *(piece.strip() for piece in pieces)]
 
 
-async def test_escape_characters_never_reach_the_terminal() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 60, 10).run_test():
-        transcript.start("user", "You")
-        transcript.add("\x1b[2J\x07\x9b31m and \x1b]0;title\x07 \u202eright to left")
-        transcript.add_steps(steps_of([["\x1b", "[31m"], ["\x00", "ok"]]))
-        text = "".join(strip.text for strip in transcript.render_lines(transcript.size.region))
-        assert text.isprintable()
-        assert "ok" in text
+def copied(transcript: Transcript, start: tuple[int, int], end: tuple[int, int]) -> str:
+    """What is copied of the text between these columns and lines."""
+    left, right = (Offset(INDENT + column, line) for column, line in (start, end))
+    return (transcript.get_selection(Selection(left, right)) or ("", ""))[0].rstrip("\n")
 
 
-async def test_a_selection_is_copied_without_indent_and_without_the_breaks_of_wrapping() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 30, 12).run_test():
-        transcript.start("model", "m")
-        transcript.add("one two three four five six seven eight nine\n    indented")
+async def test_a_selection_is_copied_without_indent_and_without_the_breaks_of_wrapping_and_words() -> None:
+    async with hosted(Transcript(), 30, 12) as (_, transcript):
+        transcript.start("model", "evil\x1b[2J")
+        transcript.add("one two three four five six seven eight nine\n    indented\n" + "a" * 40)
         shown = lines(transcript)
-        assert shown[1:4] == ["  one two three four five", "  six seven eight nine", "      indented"]
-        chosen = transcript.get_selection(Selection(Offset(INDENT + 4, 1), Offset(len(shown[3]), 3)))
-        assert chosen is not None
-        assert chosen[0] == "two three four five six seven eight nine\n    indented"
-
-
-async def test_a_word_broken_over_lines_is_copied_whole() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 16, 8).run_test():
-        transcript.start("model")
-        transcript.add("a" * 30)
-        chosen = transcript.get_selection(Selection(Offset(0, 0), Offset(INDENT + 30, 2)))
-        assert chosen is not None
-        assert chosen[0].rstrip("\n") == "a" * 30
+        assert shown[:4] == ["evil␛[2J", "  one two three four five", "  six seven eight nine", "      indented"]
+        assert copied(transcript, (4, 1), (12, 3)) == "two three four five six seven eight nine\n    indented"
+        assert copied(transcript, (0, 4), (30, 5)) == "a" * 40
 
 
 async def test_a_dragged_selection_is_what_lies_between_also_behind_wide_characters() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 8).run_test() as pilot:
+    async with hosted(Transcript(), 40, 8) as (pilot, transcript):
         transcript.start("model", "m")
         transcript.add("漢字 word 漢字")
         async with brings(lambda: (pilot.app.screen.get_selected_text() or "").strip() == "word", pilot):
@@ -249,8 +223,7 @@ async def test_a_dragged_selection_is_what_lies_between_also_behind_wide_charact
 
 
 async def test_what_is_selected_is_marked() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 8).run_test() as pilot:
+    async with hosted(Transcript(), 40, 8) as (pilot, transcript):
         transcript.start("model", "m")
         transcript.add("one two three")
         pilot.app.screen.selections = {transcript: Selection(Offset(INDENT + 4, 1), Offset(INDENT + 7, 1))}
@@ -259,24 +232,20 @@ async def test_what_is_selected_is_marked() -> None:
 
 
 async def test_an_alert_differs_from_a_remark() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 8).run_test():
+    async with hosted(Transcript(), 40, 8) as (_, transcript):
         transcript.notice("remark")
         transcript.notice("alert", "alert")
         assert style_of(transcript, "remark").color != style_of(transcript, "alert").color
 
 
 async def test_an_answer_begins_with_its_first_visible_character() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 8).run_test():
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([[" "], ["\n", " "], [" Yes"]]))
+    async with hosted(Transcript(), 40, 8) as (_, transcript):
+        write_answer(transcript, [" "], ["\n", " "], [" Yes"])
         assert lines(transcript)[1] == "  Yes"
 
 
 async def test_cleared_is_empty_and_can_be_filled_again() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 8).run_test():
+    async with hosted(Transcript(), 40, 8) as (_, transcript):
         filled(transcript)
         transcript.clear()
         assert not any(lines(transcript))
@@ -284,34 +253,15 @@ async def test_cleared_is_empty_and_can_be_filled_again() -> None:
         assert lines(transcript)[0] == "  anew"
 
 
-async def test_the_pieces_of_an_answer_are_its_text() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 44, 8).run_test():
-        transcript.start("model")
-        transcript.add_steps(answer(text=["", *TEXT, ""]))
-        assert read(transcript).rstrip("\n") == "".join(TEXT).rstrip("\n")
-
-
 async def test_answers_are_there_as_the_model_wrote_them_the_last_one_first() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 16, 8).run_test():
+    async with hosted(Transcript(), 16, 8) as (_, transcript):
         assert list(transcript.answers()) == []
-        transcript.start("user", "You")
-        transcript.add("One?")
-        transcript.start("model", "m")
-        transcript.add_steps(steps_of([["👩\u200d", "🚀 a long line\n"]]))
+        write_question(transcript, "One?")
+        write_answer(transcript, ["👩\u200d", "🚀 a long line\n"])
         transcript.notice("remark")
         transcript.add_steps(steps_of([["\tand\x1b more\n"]], first=1))
-        transcript.start("user", "You")
-        transcript.add("Two?")
+        write_question(transcript, "Two?")
         transcript.start("model", "m")
         assert list(transcript.answers()) == ["👩\u200d🚀 a long line\n\tand\x1b more"]
         transcript.add("A second one.")
         assert list(transcript.answers()) == ["A second one.", "👩\u200d🚀 a long line\n\tand\x1b more"]
-
-
-async def test_a_name_from_outside_is_shown_and_steers_nothing() -> None:
-    transcript = Transcript()
-    async with Host(transcript, 40, 8).run_test():
-        transcript.start("model", "evil\x1b[2J")
-        assert lines(transcript)[0] == "evil␛[2J"

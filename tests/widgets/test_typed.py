@@ -7,7 +7,7 @@ from textual.widgets import Input, TextArea
 
 from ladechat.widgets.inputs import Field, SearchLine, TypedText
 from ladechat.widgets.prompt.prompt import Prompt
-from tests.widgets.hosting import Host, lines
+from tests.widgets.hosting import hosted, lines
 
 
 async def at_once() -> None:
@@ -19,7 +19,7 @@ async def at_once() -> None:
 )
 async def test_escapes_are_symbols_wherever_they_are_pasted(place: type[Prompt]) -> None:
     widget: Widget = place()
-    async with Host(widget, 60, 4).run_test() as pilot:
+    async with hosted(widget, 60, 4) as (pilot, _):
         if isinstance(widget, SearchLine):
             widget.open()
         widget.focus()

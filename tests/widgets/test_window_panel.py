@@ -6,7 +6,7 @@ from rich.cells import cell_len
 from ladechat.palette import Palette
 from ladechat.widgets.panels.window_panel import WindowPanel
 from tests.waiting import until
-from tests.widgets.hosting import Host, drawn, lines, style_of
+from tests.widgets.hosting import Host, drawn, hosted, lines, showing, style_of
 from tests.widgets.sample_steps import answer, candidate, plain_step, pool_view, step, window_view
 
 ROWS = [["the", " pool", " keeps"], [" pool", " holds", " n"], [" keeps", " n", "-grams"]]
@@ -20,8 +20,7 @@ def four_gram_step() -> WindowPanel:
 
 
 async def test_columns_are_positions_and_ngrams_read_down_the_stairs() -> None:
-    panel = four_gram_step()
-    async with Host(panel, 60, 8).run_test():
+    async with hosted(four_gram_step(), 60, 8) as (_, panel):
         shown = lines(panel)
         assert shown[0].split() == ["Jacobi", "window", "W", "3", "·", "N", "4"]
         at = {word: shown[1].index(word) for word in shown[1].split()}
@@ -42,8 +41,7 @@ async def test_columns_are_positions_and_ngrams_read_down_the_stairs() -> None:
 
 
 async def test_a_column_of_the_window_is_called_what_it_looks_like() -> None:
-    panel = four_gram_step()
-    async with Host(panel, 60, 8).run_test() as pilot:
+    async with hosted(four_gram_step(), 60, 8) as (pilot, panel):
         assert lines(panel)[6].startswith("read ↘: an n-gram of the window")
         assert "runs slanted here (↘)" in panel.explain() and "N = 4 tokens" in panel.explain()
         panel.styles.width = 40
@@ -55,10 +53,8 @@ async def test_a_column_of_the_window_is_called_what_it_looks_like() -> None:
 
 
 async def test_the_block_of_jacobi_decoding_has_the_w_of_its_slider_and_no_n_grams() -> None:
-    panel = WindowPanel()
     block = window_view([["the", " pool", " holds"]], [" pool", " keeps", " all"])
-    panel.show_step(step([" pool"], index=2, window=block))
-    async with Host(panel, 60, 6).run_test():
+    async with hosted(showing(WindowPanel(), step([" pool"], index=2, window=block)), 60, 6) as (_, panel):
         shown = lines(panel)
         assert shown[0].endswith(" W 2") and "n-gram" not in " ".join(shown)
         assert panel.explain().startswith("A block of W = 2 guesses") and "1 of its 2 guesses" in panel.explain()
@@ -75,15 +71,13 @@ async def test_a_block_that_the_limit_of_the_answer_cuts_keeps_the_w_that_was_se
 
 
 async def test_a_token_that_the_pass_before_had_at_its_position_is_marked_as_fixed() -> None:
-    panel = four_gram_step()
-    async with Host(panel, 60, 8).run_test():
+    async with hosted(four_gram_step(), 60, 8) as (_, panel):
         marked = [token for line in lines(panel)[2:6] for token in line.split() if token.startswith("=")]
         assert marked == ["=·pool", "=·n", "=·n", "=-grams"]
 
 
 async def test_in_a_narrow_panel_columns_stand_upright_under_the_position_where_they_begin() -> None:
-    panel = four_gram_step()
-    async with Host(panel, 30, 8).run_test():
+    async with hosted(four_gram_step(), 30, 8) as (_, panel):
         shown = [line.split() for line in lines(panel)[1:6]]
         assert shown == [
             ["from", "+0", "+1", "+2"],
@@ -113,8 +107,7 @@ async def test_accepted_tokens_are_traced_to_the_column_that_they_were() -> None
 
 
 async def test_tokens_that_stood_where_the_step_put_them_wear_its_style() -> None:
-    panel = four_gram_step()
-    async with Host(panel, 40, 8).run_test():
+    async with hosted(four_gram_step(), 40, 8) as (_, panel):
         marked = Palette().style_of_step(4, 3)
         plain = style_of(panel, "the")
         for word, line in [("pool", 2), ("keeps", 2), ("pool", 3), ("keeps", 4)]:
@@ -126,16 +119,13 @@ async def test_tokens_that_stood_where_the_step_put_them_wear_its_style() -> Non
 
 
 async def test_older_rows_step_back() -> None:
-    panel = four_gram_step()
-    async with Host(panel, 40, 8).run_test():
+    async with hosted(four_gram_step(), 40, 8) as (_, panel):
         shades = [style_of(panel, word).color for word in ("the", "holds", "-grams")]
         assert len(set(shades)) == 3
 
 
 async def test_columns_that_do_not_fit_are_counted() -> None:
-    panel = WindowPanel()
-    panel.show_step(answer(15, 5)[0])
-    async with Host(panel, 40, 10).run_test() as pilot:
+    async with hosted(showing(WindowPanel(), answer(15, 5)[0]), 40, 10) as (pilot, panel):
         assert "+10 columns" in lines(panel)[-3]
         assert lines(panel)[1].split() == ["from", "+0", "+1", "+2", "+3", "+4"]
         panel.styles.height = 6
@@ -145,9 +135,7 @@ async def test_columns_that_do_not_fit_are_counted() -> None:
 
 
 async def test_when_short_the_newest_rows_are_shown_and_the_cut_is_marked() -> None:
-    panel = WindowPanel()
-    panel.show_step(answer(4, 9)[2])
-    async with Host(panel, 40, 5).run_test():
+    async with hosted(showing(WindowPanel(), answer(4, 9)[2]), 40, 5) as (_, panel):
         labels = [line.split()[0] for line in lines(panel)[1:]]
         assert labels == ["…−3", "−2", "−1", "new"]
 
@@ -155,9 +143,7 @@ async def test_when_short_the_newest_rows_are_shown_and_the_cut_is_marked() -> N
 @pytest.mark.parametrize("size", [(28, 4), (28, 6), (44, 10), (70, 20), (10, 2), (3, 1)])
 @pytest.mark.parametrize("settings", [(7, 5), (1, 2), (15, 2), (64, 16), (1, 16)])
 async def test_any_window_fits_any_size(size: tuple[int, int], settings: tuple[int, int]) -> None:
-    panel = WindowPanel()
-    panel.show_step(answer(*settings)[3])
-    async with Host(panel, *size).run_test():
+    async with hosted(showing(WindowPanel(), answer(*settings)[3]), *size) as (_, panel):
         shown = lines(panel)
         if size[0] >= 28:
             assert shown[0].endswith(f"W {settings[0]} · N {settings[1]}") or "column" in shown[0]
@@ -166,15 +152,13 @@ async def test_any_window_fits_any_size(size: tuple[int, int], settings: tuple[i
 
 @pytest.mark.parametrize("odd", ["日本語の文", "👩\u200d🚀", "e\u0301te\u0301", "\x1b[31m", "", "\n    ", "\ufffd"])
 async def test_odd_tokens_leave_the_columns_where_they_are(odd: str) -> None:
-    panel = WindowPanel()
-    panel.show_step(step(["x"], window=window_view([[odd, "mark"], ["a", "mark"]], [odd, "mark"])))
+    panel = showing(WindowPanel(), step(["x"], window=window_view([[odd, "mark"], ["a", "mark"]], [odd, "mark"])))
     async with Host(panel, 28, 5).run_test():
         assert len({cell_len(line[: line.index("mark")]) for line in lines(panel)[2:5]}) == 1
 
 
 async def test_without_a_window_a_sentence_says_so() -> None:
-    panel = WindowPanel()
-    async with Host(panel, 28, 4).run_test() as pilot:
+    async with hosted(WindowPanel(), 28, 4) as (pilot, panel):
         assert lines(panel)[1] == "Fills with the first pass."
         panel.show_step(plain_step())
         assert (await drawn(pilot, panel))[1] == "Plain decoding: no window."
@@ -183,8 +167,7 @@ async def test_without_a_window_a_sentence_says_so() -> None:
 
 
 async def test_a_burst_of_steps_is_painted_a_few_times_and_ends_with_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    panel = WindowPanel()
-    async with Host(panel, 40, 8).run_test() as pilot:
+    async with hosted(WindowPanel(), 40, 8) as (pilot, panel):
         await pilot.pause()
         painted: list[str] = []
         monkeypatch.setattr(panel, "refresh", lambda: painted.append("a frame"))
