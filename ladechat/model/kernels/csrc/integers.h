@@ -229,11 +229,11 @@ inline void integer_block(const Rounded& x, int64_t first, const Group<bits>* gr
         for (int part = 0; part < parts; ++part) store(y + row * COLUMNS + column + part * LANES, results[row][part]);
 }
 
-// `rows` rows, from row `first` on, times a block of weights, into y (rows, COLUMNS): INTEGER_ROWS at a time, then the
+// `rows` rows, from row `first` on, times a block of weights, into y (rows, COLUMNS): ROWS at a time, then the
 // rest.
-template <int bits, int most = INTEGER_ROWS>
+template <int bits, int most = ROWS>
 void integer_rows(int64_t rows, const Rounded& x, int64_t first, const Group<bits>* groups, float* y) {
-    constexpr int all = COLUMNS / LANES, parts = most * all <= 2 * INTEGER_ROWS ? all : 2;
+    constexpr int all = COLUMNS / LANES, parts = most * all <= 2 * ROWS ? all : 2;
     for (; rows >= most; rows -= most, first += most, y += most * COLUMNS)
         for (int column = 0; column < COLUMNS; column += parts * LANES)
             integer_block<most, parts, bits>(x, first, groups, column, y);

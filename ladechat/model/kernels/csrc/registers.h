@@ -22,7 +22,6 @@ constexpr int LANES = 8, ROWS = 6;
 #else
 constexpr int LANES = 4, ROWS = 6;
 #endif
-constexpr int INTEGER_ROWS = ROWS;
 constexpr int COLUMNS = 32;  // of a block of packed weights; `ladechat.model.kernels.library.COLUMNS`
 constexpr int LINE = 64;     // bytes of a cache line
 constexpr int TOKENS = 16;   // whose values stay in the cache while all heads and slots read them
