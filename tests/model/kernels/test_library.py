@@ -94,6 +94,14 @@ def test_integers_are_multiplied_exactly_and_rows_come_out_the_same_whatever_sta
     assert torch.equal(product(x), torch.cat([product(row[None]) for row in x]))
 
 
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf, -torch.inf])
+def test_what_is_no_number_is_none_after_integers_either(kernels: Library, wrong: float) -> None:
+    x = drawn(1, 2, 70)
+    x[1, 3] = wrong
+    y = kernels.product(Matrix.of(kernels.rounded(drawn(2, 40, 70), "int8")))(x)
+    assert bool(y[0].isfinite().all()) and bool(y[1].isnan().all())
+
+
 @given(seed=st.integers(0, 2**31), inner=st.integers(1, 200), columns=st.integers(1, 100))
 def test_rounded_weights_are_near_the_weights(kernels: Library, seed: int, inner: int, columns: int) -> None:
     """By half a step of a group at most, whose largest weight is 127 steps, or 8.5."""

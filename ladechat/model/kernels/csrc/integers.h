@@ -45,13 +45,14 @@ class Rounded {
     static void round(const float* x, int64_t count, int8_t* to, float& scale, int32_t& sum) {
         float all[GROUPED] = {};
         std::copy_n(x, count, all);
-        float largest = 0;
-        for (const float one : all) largest = std::max(largest, std::fabs(one));
-        const float factor = largest > 0 ? 127.0f / largest : 0.0f;
-        scale = largest / 127.0f;
+        float largest = 0, wrong = 0;  // NaN once a number is not finite
+        for (const float one : all) largest = std::max(largest, std::fabs(one)), wrong += one - one;
+        const bool finite = wrong == 0;
+        const float factor = finite && largest > 0 ? 127.0f / largest : 0.0f;
+        scale = largest / 127.0f + wrong;
         sum = 0;
         for (int i = 0; i < GROUPED; ++i) {
-            const int number = int((all[i] * factor + ROUNDING) - ROUNDING);
+            const int number = finite ? int((all[i] * factor + ROUNDING) - ROUNDING) : 0;
             to[i] = int8_t(number);
             sum += number;
         }
