@@ -1,6 +1,5 @@
 """Loads a checkpoint in five steps: its files are found, its facts read, the model built, sped up and checked."""
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,8 +15,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from ladechat.model.checkpoint.faults import faults_said
 from ladechat.model.checkpoint.files import LoadError, check_files, is_gguf, tokenizer_fingerprint
-from ladechat.model.kernels.build import Build, BuildError
-from ladechat.model.kernels.library import Library, load_library
+from ladechat.model.kernels.build import Build
 from ladechat.model.kernels.swap import made_for_kernels, use_kernels
 from ladechat.model.loading.config import MOST, read_config, unusable_size, what_is_wrong
 from ladechat.model.loading.device import (
@@ -25,7 +23,7 @@ from ladechat.model.loading.device import (
     choose_device,
     choose_dtype,
     device_name,
-    kernel_threads,
+    kernels_for,
     own_type,
     slower_on_cpu,
 )
@@ -53,8 +51,6 @@ from ladechat.model.runners.model_runner import ModelRunner
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 from ladechat.model.runners.rope import stretched_context
 from ladechat.model.trained import Maps, fingerprint, load_maps
-
-logger = logging.getLogger(__name__)
 
 FALLBACK_CONTEXT = 2048
 """The context length for checkpoints that do not give their number of positions."""
@@ -152,7 +148,7 @@ def load(
         progress: called with the fraction of the weights that is read.
         workers: the other processes that share the model, if there are any.
         quantize: how its weights are quantised while they are read: "int8" or "int4"; None: not at all.
-        kernels: the kernels for a model in float32 on a CPU, built while it is loaded; None leaves it to torch.
+        kernels: the kernels for a model in float32 on a CPU; None leaves it to torch.
         maps: files of trained maps and heads, named by the user.
 
     Raises:
@@ -169,7 +165,7 @@ def load(
             kernels = None
         slower = slower_on_cpu(place, dtype)
         on_cpu = place.type == "cpu"  # where weights are quantised when they are packed, elsewhere while they are read
-        library, missing = _kernels(kernels, quantize if on_cpu else None)
+        library, missing = kernels_for(kernels, quantize if on_cpu else None)
         read_as = plan.own_dtype if library is not None else plan.dtype
         if workers is None:
             rounded = weight_only_bytes(plan.config, plan.dtype, quantize) if quantize and not on_cpu else None
@@ -284,27 +280,6 @@ def _build(
         workers.start(others)
         mesh = join_group(first)
     return load_weights(folder, name, plan.devices[0], read_as, plan.method is not None, progress, mesh, quantize)
-
-
-def _kernels(build: Build | None, quantize: str | None) -> tuple[Library | None, str | None]:
-    """Return the kernels, if a model is to have them and they can be built, and a notice for the user if they cannot.
-
-    Raises:
-        LoadError: its weights cannot be quantised without the kernels.
-    """
-    needed, said = f"--quantize {quantize} needs ladechat's kernels for the CPU.", ""
-    if build is not None:
-        try:
-            return load_library(build, kernel_threads()), None
-        except BuildError as error:
-            said = str(error)
-    if quantize is not None:
-        raise LoadError("load_failed", f"{needed} {said}".strip(), "Leave --quantize away.")
-    if not said:
-        return None, None
-    missing = f"Answers are slower than they could be, without ladechat's kernels for the CPU. {said}"
-    logger.warning(missing)
-    return None, missing
 
 
 def _check(model: PreTrainedModel, context_length: int, workers: Workers | None) -> ModelRunner:

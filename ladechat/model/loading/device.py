@@ -1,5 +1,6 @@
 """The device, the number type and the threads with which a model computes."""
 
+import logging
 import os
 from functools import cache
 from typing import Any, NamedTuple
@@ -7,7 +8,11 @@ from typing import Any, NamedTuple
 import torch
 
 from ladechat.model.checkpoint.files import LoadError
+from ladechat.model.kernels.build import Build, BuildError
+from ladechat.model.kernels.library import Library, load_library
 from ladechat.model.runners.llama_form import LLAMAS
+
+logger = logging.getLogger(__name__)
 
 MOST_KERNEL_THREADS = 8
 """Small products do not gain from more threads, and the others are bound by memory."""
@@ -59,6 +64,27 @@ def kernel_threads() -> int:
     slots) or less (1 slot: -13 %, 64 slots: -28 %); with one core fully used by others, 15 % longer.
     """
     return _asked_for() or min(available_cores(), MOST_KERNEL_THREADS)
+
+
+def kernels_for(build: Build | None, quantize: str | None) -> tuple[Library | None, str | None]:
+    """Return the kernels, if a model is to have them and they can be built, and a notice for the user if they cannot.
+
+    Raises:
+        LoadError: its weights cannot be quantised without the kernels.
+    """
+    needed, said = f"--quantize {quantize} needs ladechat's kernels for the CPU.", ""
+    if build is not None:
+        try:
+            return load_library(build, kernel_threads()), None
+        except BuildError as error:
+            said = str(error)
+    if quantize is not None:
+        raise LoadError("load_failed", f"{needed} {said}".strip(), "Leave --quantize away.")
+    if not said:
+        return None, None
+    missing = f"Answers are slower than they could be, without ladechat's kernels for the CPU. {said}"
+    logger.warning(missing)
+    return None, missing
 
 
 def _asked_for() -> int | None:
