@@ -1,5 +1,6 @@
 """What every runner has to do: a new one is added to `RUNNERS`. The model itself, without a cache, is the judge."""
 
+import copy
 import random
 from collections.abc import Callable, Generator
 from typing import Any, NoReturn, cast
@@ -10,8 +11,10 @@ from transformers import PreTrainedModel
 
 from ladechat.decoder.hidden import Want
 from ladechat.decoder.verify_mask import SlotTree
+from ladechat.model.kernels.swap import swap
 from ladechat.model.loading.self_check import choose_runner
 from ladechat.model.parallel.rank0 import Rank0Runner
+from ladechat.model.runners.cpu_layers import fuse_layers
 from ladechat.model.runners.graphs import unrecorded
 from ladechat.model.runners.logits import fill
 from ladechat.model.runners.model_runner import ModelRunner
@@ -49,6 +52,7 @@ RUNNERS: dict[str, tuple[Callable[[], PreTrainedModel], MakeRunner]] = {
         lambda model: Rank0Runner(runner_for(model, context_length=CONTEXT), cast(Any, NoWorkers())),
     ),
     "single token": (lambda: tiny_model("mamba"), lambda model: choose_runner(model, CONTEXT)),
+    "by kernels": (random_model, lambda model: layered_runner_for(model, context_length=CONTEXT)),
 }
 
 
@@ -57,7 +61,12 @@ def pair(request: pytest.FixtureRequest) -> tuple[PreTrainedModel, ModelRunner]:
     """A model, and a runner of it."""
     make_model, make_runner = RUNNERS[request.param]
     model = make_model()
-    return model, make_runner(model)
+    if request.param != "by kernels":
+        return model, make_runner(model)
+    library, ours = request.getfixturevalue("library"), copy.deepcopy(model)
+    swap(ours, library)
+    assert fuse_layers(ours, library)
+    return model, make_runner(ours)
 
 
 def logits_after(model: PreTrainedModel, text: list[int]) -> torch.Tensor:
