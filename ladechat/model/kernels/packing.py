@@ -22,6 +22,9 @@ INTEGERS = {"int8": 8, "int4": 4}
 KINDS = (*FLOATS, *INTEGERS)
 """What weights are packed as, numbered as in `csrc/linear.h`."""
 
+COLUMNS_AT_ONCE = 1024
+"""The columns unpacked at a time."""
+
 HELD_AT_ONCE = 1 << 16
 """The weights compared with their 16-bit copies at a time."""
 
@@ -45,17 +48,21 @@ class Packed:
 
     def weight(self) -> Tensor:
         """Return the (columns, inner) float32 weights, which integers stand for only roughly."""
-        return self.rows(torch.arange(self.columns))
+        return torch.cat([self.rows(some) for some in torch.split(torch.arange(self.columns), COLUMNS_AT_ONCE)])
 
-    def rows(self, of: Tensor) -> Tensor:
-        """Return the rows (…, inner) float32 of the weights for columns (…) int64, as an embedding does."""
-        block, column = of // COLUMNS, of % COLUMNS
+    def rows(self, columns: Tensor) -> Tensor:
+        """Return the weights (…, inner) float32 of columns (…) int64, as an embedding does."""
+        block, column = columns // COLUMNS, columns % COLUMNS
         if self.kind in FLOATS:
             return self.data[block, :, column].float()
-        numbers, scales = _unpacked(self.data[block], INTEGERS[self.kind])
-        own = torch.take_along_dim(numbers, column[..., None, None, None], -1)[..., 0]
-        own *= torch.take_along_dim(scales, column[..., None, None], -1)
-        return own.flatten(-2)[..., : self.inner]
+        scales = self.data[..., : 2 * COLUMNS].view(torch.bfloat16)[block, :, column].float()
+        steps = self.data[..., 2 * COLUMNS :].view(*self.data.shape[:2], -1, COLUMNS, 4)
+        fours = steps[block, :, :, column]
+        if self.kind == "int4":  # of a byte, the lower four bits belong to the first half of the inputs
+            fours = torch.cat([fours & 15, fours >> 4], dim=-2)
+        integers = fours.flatten(-2).float() - 2 ** (INTEGERS[self.kind] - 1)
+        rows: Tensor = (integers * scales[..., None]).flatten(-2)
+        return rows[..., : self.inner]
 
 
 def pack(weight: Tensor) -> Packed:
@@ -75,7 +82,7 @@ def pack(weight: Tensor) -> Packed:
 
 
 def room_for_integers(columns: int, inner: int, kind: str) -> Packed:
-    """Return the room for weights packed as integers, which the kernels' library fills."""
+    """Return uninitialised memory for weights packed as integers, which the kernels' library fills."""
     bytes_of_group = COLUMNS * (torch.bfloat16.itemsize + GROUPED * INTEGERS[kind] // 8)
     data = torch.empty(-(-columns // COLUMNS), -(-inner // GROUPED), bytes_of_group, dtype=torch.uint8)
     return Packed(data, kind, columns, inner)
@@ -85,14 +92,3 @@ def _holds(short: torch.dtype, weight: Tensor) -> bool:
     """Return whether a type holds all weights exactly. Compares some rows at a time, to stay in the CPU's cache."""
     parts = torch.split(weight, max(1, HELD_AT_ONCE // weight.shape[1]))
     return all(torch.equal(rows.to(short).to(rows.dtype), rows) for rows in parts)
-
-
-def _unpacked(groups: Tensor, bits: int) -> tuple[Tensor, Tensor]:
-    """Return the integers (…, groups, GROUPED, COLUMNS) float32 and scales (…, groups, COLUMNS) float32 of groups."""
-    scales = groups[..., : 2 * COLUMNS].contiguous().view(torch.bfloat16).float()
-    steps = groups[..., 2 * COLUMNS :]
-    if bits == 4:
-        steps = torch.cat([steps & 15, steps >> 4], dim=-1)
-    fours = steps.reshape(*steps.shape[:-1], GROUPED // 4, COLUMNS, 4)
-    numbers = fours.transpose(-1, -2).flatten(-3, -2)
-    return numbers.float() - 2 ** (bits - 1), scales

@@ -153,7 +153,7 @@ def swap(model: PreTrainedModel, library: Library, quantize: str | None = None) 
         tied = embeddings.get(weight)
         if tied is not None:
             _replace(model, tied, PackedEmbedding(packed, model.get_submodule(tied)))  # type: ignore[arg-type]
-        del linear
+        del linear, own
     _compute_in_float32(model)
     for name, module in list(model.named_modules()):
         if _is_usual_norm(module, library):

@@ -94,7 +94,9 @@ def check_trees(runner: TreeRunner, model: PreTrainedModel) -> None:
     for slot in (0, *leaves):
         seen = tree.mask[slot].nonzero()[0]  # a parent comes before its children
         text = [*prompt[:-1], *(tree.tokens[other] for other in seen)]
-        own = _one_by_one(runner, text) if in_integers else _own_logits(model, text, cached=0 if slot else CACHED)
+        own = (
+            _one_by_one(runner, model, text) if in_integers else _own_logits(model, text, cached=0 if slot else CACHED)
+        )
         if not agree(logits[slot], own, model):
             raise _not_followed(model)
     fill(runner, prompt[:1])
@@ -146,12 +148,17 @@ def _own_logits(model: PreTrainedModel, text: list[int], cached: int = 0) -> tor
     return logits
 
 
-def _one_by_one(runner: TreeRunner, text: list[int]) -> torch.Tensor:
-    """Return the (vocabulary,) logits after a text, read one token a pass."""
+def _one_by_one(runner: TreeRunner, model: PreTrainedModel, text: list[int]) -> torch.Tensor:
+    """Return the (vocabulary,) logits after a text, read one token a pass.
+
+    Raises:
+        UnsupportedModel: they are NaN or infinite.
+    """
     fill(runner, text[:1])
     for token in text:
         logits = runner.forward(SlotTree(token))[0].float()
         runner.commit([0])
+    _check_numbers(model, logits)
     return logits
 
 

@@ -1,7 +1,7 @@
 """Decoder layers of Llama-like models on a CPU: each is one call of our kernels, which computes all of it.
 
-The model stays transformers' own. A layer whose keys and values do not go into our KV cache, or that gets another mask
-than trees have, computes as before, with its parts (see `ladechat.model.kernels.swap`).
+The model stays transformers' own. A layer whose keys and values do not go into our KV cache, or whose mask is not one
+bool matrix over all cached tokens, computes as before, with its parts (see `ladechat.model.kernels.swap`).
 """
 
 import functools
@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from ladechat.model.kernels.library import Layer, LayerPass, Library
 from ladechat.model.kernels.swap import PackedLinear, computes_in_integers
 from ladechat.model.runners.kv_cache import SlabCache, cache_argument
-from ladechat.model.runners.llama_form import OtherForm, llama_layer, part
+from ladechat.model.runners.llama_form import LlamaLayer, OtherForm, llama_layers, part
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +31,8 @@ states are rounded to 8 bits, a difference in the last bit may be rounded up."""
 def fuse_layers(model: PreTrainedModel, library: Library) -> bool:
     """Make each decoder layer one call of the kernels, in place; leave a model of another form unchanged.
 
+    Afterwards the model cannot be copied: the kernels know the addresses of its weights.
+
     Args:
         model: in float32 on a CPU, with packed linear layers.
         library: the kernels.
@@ -38,35 +40,34 @@ def fuse_layers(model: PreTrainedModel, library: Library) -> bool:
     Returns:
         Whether its layers are fused.
     """
-    layers: list[Any] = list(getattr(model.get_decoder(), "layers", ()))
+    decoder: Any = model.get_decoder()
     try:
-        fused = [FusedLayer(layer, library) for layer in layers]
-        _compare(model, fused)
+        parts = llama_layers(model, lambda module: type(module) is PackedLinear)
+        fused = [FusedLayer(layer, own, library) for layer, own in zip(decoder.layers, parts, strict=True)]
+        _check_layers(model, fused)
     except FAULTS as error:
         logger.info("The layers of %s are computed part by part: %s.", type(model).__name__, error)
         return False
-    for layer, one in zip(layers, fused, strict=True):
+    for layer, one in zip(decoder.layers, fused, strict=True):
         layer.forward = functools.wraps(layer.forward)(one)
-    return bool(layers)
+    return True
 
 
 class FusedLayer:
-    """The `forward` of a decoder layer, in one call of the kernels.
+    """The `forward` of a decoder layer in one call of the kernels; where they do not support what it is given, its own.
 
     Args:
-        layer: a module of a transformers model, with packed linear layers.
+        layer: a module of a transformers model.
+        parts: its parts, with packed linear layers.
         library: the kernels.
-
-    Raises:
-        OtherForm: the layer is not that of a Llama.
     """
 
-    def __init__(self, layer: Any, library: Library) -> None:
-        parts = llama_layer(layer, lambda module: type(module) is PackedLinear)
+    def __init__(self, layer: Any, parts: LlamaLayer, library: Library) -> None:
         self._library, self._usual = library, layer.forward
         self._index: int = layer.self_attn.layer_idx
         self.cache_argument = cache_argument(layer.forward)
         self._parts = parts  # keeps the tensors in memory
+        self._width: int = parts.query.in_features
         matrices = [getattr(parts, name).matrix for name in Layer.MATRICES]
         norms = [parts.norm, *(parts.head_norms or (None, None)), parts.mlp_norm]
         at = [None if weight is None else weight.data_ptr() for weight in norms]
@@ -84,11 +85,11 @@ class FusedLayer:
         cosines, sines = angles
         slots = hidden_states.shape[1]
         states = hidden_states.clone(memory_format=torch.contiguous_format)
-        own = LayerPass(
+        given = LayerPass(
             slots, cache.length, cosines.data_ptr(), sines.data_ptr(), keys.data_ptr(), values.data_ptr(),
             *keys.stride()[1:3], *values.stride()[1:3], mask.data_ptr(), mask.stride(2),
         )  # fmt: skip
-        self._library.layer(self._layer, own, states)
+        self._library.layer(self._layer, given, states)
         return states
 
     def _takes(self, states: Tensor, mask: Any, cache: Any, angles: Any) -> bool:
@@ -99,14 +100,17 @@ class FusedLayer:
             and mask.shape == (1, 1, states.shape[1], cache.length + states.shape[1])
             and mask.stride(3) == 1
             and states.dtype is torch.float32
-            and len(states) == 1
+            and states.shape[::2] == (1, self._width)
+            and cache.length + states.shape[1] <= cache.capacity
+            and cache.heads_first(self._index)[0].dtype is torch.float32
             and isinstance(angles, tuple)
             and all(one.shape == (1, states.shape[1], self.shape[1]) and one.is_contiguous() for one in angles)
+            and all(one.dtype is torch.float32 for one in angles)
         )
 
 
 @torch.inference_mode()
-def _compare(model: PreTrainedModel, fused: Sequence[FusedLayer]) -> None:
+def _check_layers(model: PreTrainedModel, fused: Sequence[FusedLayer]) -> None:
     """Compare layers with the model's own, over two tokens and then two leaves that do not see each other.
 
     Raises:
@@ -123,14 +127,14 @@ def _compare(model: PreTrainedModel, fused: Sequence[FusedLayer]) -> None:
         positions, mask = torch.tensor([own_positions]), torch.tensor(seen, dtype=torch.bool)[None, None]
         angles = rotary(states, positions)
         for layer, one in zip(decoder.layers, fused, strict=True):
-            kinds = {
+            options = {
                 "attention_mask": mask,
                 "position_ids": positions,
                 "position_embeddings": angles,
                 "use_cache": True,
             }
             usual, ours = (
-                run(states, **kinds, **{one.cache_argument: cache})
+                run(states, **options, **{one.cache_argument: cache})
                 for run, cache in zip((layer.forward, one), caches, strict=True)
             )
             usual = usual[0] if isinstance(usual, tuple) else usual

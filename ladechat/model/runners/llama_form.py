@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
-"""The model types that have this form."""
+"""The model types of this form. Others may have the same parts, and combine them in another way far into a text."""
 
 
 class OtherForm(ValueError):
@@ -44,16 +45,22 @@ class LlamaLayer(NamedTuple):
     scale: float
 
 
-def llama_layer(layer: Any, is_linear: Callable[[Any], bool]) -> LlamaLayer:
-    """Return the parts of a decoder layer.
+def llama_layers(model: PreTrainedModel, is_linear: Callable[[Any], bool]) -> list[LlamaLayer]:
+    """Return the parts of a model's decoder layers.
 
     Args:
-        layer: a module of a transformers model.
+        model: one of transformers.
         is_linear: whether a module is a linear layer of the usual kind.
 
     Raises:
-        OtherForm: it has other parts.
+        OtherForm: it is of another type, or has other parts.
     """
+    if model.config.get_text_config(decoder=True).model_type not in LLAMAS:
+        raise OtherForm("is of another type")
+    return [_llama_layer(layer, is_linear) for layer in part(model.get_decoder(), "layers")]
+
+
+def _llama_layer(layer: Any, is_linear: Callable[[Any], bool]) -> LlamaLayer:
     attention, mlp = part(layer, "self_attn"), part(layer, "mlp")
     query, key, value, output = (part(attention, f"{name}_proj") for name in "qkvo")
     gate, up, down = (part(mlp, f"{name}_proj") for name in ("gate", "up", "down"))

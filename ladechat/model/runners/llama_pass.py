@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from ladechat.model.runners import cuda_products
 from ladechat.model.runners.cuda_kernels import PLACES, add_and_norm, attend, rotate_and_store, silu_times
 from ladechat.model.runners.fixed_pass import PassInputs
-from ladechat.model.runners.llama_form import LlamaLayer, OtherForm, llama_layer, norm, part
+from ladechat.model.runners.llama_form import LlamaLayer, OtherForm, llama_layers, norm, part
 
 PROGRAMS_A_CORE = 2
 """Attention programs per multiprocessor, which set the number of parts into which the cache is split."""
@@ -56,7 +56,7 @@ class LlamaPass:
         decoder: Any = model.get_decoder()
         for name in ("embed_tokens", "layers", "norm", "rotary_emb"):
             part(decoder, name)
-        layers = [_checked(llama_layer(layer, _is_plain)) for layer in decoder.layers]  # all, before weights are moved
+        layers = [_checked(layer) for layer in llama_layers(model, _is_plain)]  # all, before weights are moved
         self._width: int = layers[0].head_dim
         self._scale = layers[0].scale
         self._frequencies: Tensor = part(decoder.rotary_emb, "inv_freq")

@@ -248,7 +248,8 @@ class Conversation:
     def _leave(self) -> None:
         self._exchanges.clear()
         self.pending, self.replaces, self.unanswered = None, None, None
-        self.continuing, self._latest = False, None
+        self.continuing, self._latest, self._started = False, None, None
+        self._steps.clear()
         if self._store is not None:
             self._store.begin_new()
 

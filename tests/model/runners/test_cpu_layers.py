@@ -29,7 +29,7 @@ LLAMAS: dict[str, dict[str, Any]] = {
     "qwen2": {"model_type": "qwen2"},
     "qwen3": {"model_type": "qwen3", "head_dim": 24},
 }
-OTHERS = ["granite", "gpt2", "gemma2", "mixtral", "phi3", "cohere", "olmo2"]
+OTHERS = ["granite", "ministral3", "smollm3", "gpt2", "gemma2", "mixtral", "phi3", "cohere", "olmo2"]
 
 
 def fused(model: PreTrainedModel, library: Library) -> PreTrainedModel:
@@ -124,7 +124,7 @@ def test_hidden_states_and_skipped_layers_are_there_as_before(library: Library) 
 
 @pytest.mark.parametrize("model_type", OTHERS)
 def test_a_model_of_another_form_is_left_as_it_is(model_type: str, library: Library) -> None:
-    """Granite has the parts of a Llama, and adds them up in another way; the others have other parts."""
+    """The first three have the parts of a Llama, and combine them in another way; the others have other parts."""
     changes: dict[str, Any] = {"residual_multiplier": 0.5} if model_type == "granite" else {}
     ours = copy.deepcopy(tiny_model(model_type, **changes)).float()
     swap(ours, library)

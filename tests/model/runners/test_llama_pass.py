@@ -175,7 +175,7 @@ def test_the_model_computes_what_it_did_and_its_weights_are_there_once() -> None
 
 @pytest.mark.parametrize("name", ["gpt2", "hybrid", "llama, tied, biased"])
 def test_models_of_another_form_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="has "):
+    with pytest.raises(ValueError, match=r"has |another type"):
         few_kernels(model_of(name))
 
 

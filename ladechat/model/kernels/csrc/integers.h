@@ -13,6 +13,7 @@
 
 namespace ladechat {
 
+constexpr float TINY = 1e-30f;  // below it, all numbers of a group are rounded to 0
 constexpr int GROUPED = 32;  // `ladechat.model.kernels.packing.GROUPED`
 
 // Rows of x in 8 bits: numbers (rows, groups · GROUPED), and for each group of a row its scale and its sum.
@@ -47,12 +48,12 @@ class Rounded {
         std::copy_n(x, count, all);
         float largest = 0, wrong = 0;  // NaN once a number is not finite
         for (const float one : all) largest = std::max(largest, std::fabs(one)), wrong += one - one;
-        const bool finite = wrong == 0;
-        const float factor = finite && largest > 0 ? 127.0f / largest : 0.0f;
-        scale = largest / 127.0f + wrong;
+        const bool usable = wrong == 0 && largest > TINY;
+        const float factor = usable ? 127.0f / largest : 0.0f;
+        scale = usable ? largest / 127.0f : wrong;
         sum = 0;
         for (int i = 0; i < GROUPED; ++i) {
-            const int number = finite ? int((all[i] * factor + ROUNDING) - ROUNDING) : 0;
+            const int number = usable ? int((all[i] * factor + ROUNDING) - ROUNDING) : 0;
             to[i] = int8_t(number);
             sum += number;
         }

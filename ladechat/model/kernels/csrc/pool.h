@@ -40,23 +40,23 @@ class Pool {
         count_ = count;
         helpers_ = threads - 1;
         done_ = 0;
-        const uint64_t generation = ++generation_;
-        next_.store(generation << 32, std::memory_order_release);
-        wake_.store(uint32_t(generation), std::memory_order_release);
+        const uint32_t generation = ++generation_;
+        next_.store(uint64_t(generation) << 32, std::memory_order_release);
+        wake_.store(generation, std::memory_order_release);
         wake_.notify_all();
         work(generation);
         for (int spin = 0; done_.load(std::memory_order_acquire) < count; ++spin)
             spin < PATIENCE ? pause() : std::this_thread::yield();  // to a thread that lost its core in a chunk
-        next_.store(generation << 32 | CLOSED, std::memory_order_release);  // before the next task is written
+        next_.store(uint64_t(generation) << 32 | CLOSED, std::memory_order_release);  // before the next task is written
     }
 
    private:
     [[noreturn]] void serve(int index) {
-        for (uint64_t seen = 0;;) {
+        for (uint32_t seen = 0;;) {
             const uint32_t asleep_at = wake_.load(std::memory_order_acquire);
-            uint64_t generation = seen;
+            uint32_t generation = seen;
             for (int spin = 0; spin < SPINS && generation == seen; ++spin, pause())
-                generation = next_.load(std::memory_order_acquire) >> 32;
+                generation = uint32_t(next_.load(std::memory_order_acquire) >> 32);
             if (generation == seen) {
                 wake_.wait(asleep_at, std::memory_order_acquire);
                 continue;
@@ -67,7 +67,7 @@ class Pool {
     }
 
     // A chunk is taken by exchanging `next_`, which fails if the task is another one by then.
-    void work(uint64_t generation) {
+    void work(uint32_t generation) {
         const auto call = call_.load(std::memory_order_relaxed);
         const auto task = task_.load(std::memory_order_relaxed);
         const auto count = count_.load(std::memory_order_relaxed);
@@ -82,7 +82,7 @@ class Pool {
 
     std::mutex mutex_;
     int started_ = 0;
-    uint64_t generation_ = 0;
+    uint32_t generation_ = 0;  // of the task; it may wrap around
     alignas(64) std::atomic<uint64_t> next_{CLOSED};  // the generation of the task, and the next chunk of it
     alignas(64) std::atomic<int64_t> done_{0};
     alignas(64) std::atomic<uint32_t> wake_{0};
