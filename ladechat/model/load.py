@@ -16,7 +16,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from ladechat.model.checkpoint.faults import faults_said
 from ladechat.model.checkpoint.files import LoadError, check_files, is_gguf, tokenizer_fingerprint
 from ladechat.model.kernels.build import Build
-from ladechat.model.kernels.swap import made_for_kernels, use_kernels
+from ladechat.model.kernels.swap import made_for_kernels, packed_share, use_kernels
 from ladechat.model.loading.config import MOST, read_config, unusable_size, what_is_wrong
 from ladechat.model.loading.device import (
     Threads,
@@ -24,13 +24,12 @@ from ladechat.model.loading.device import (
     choose_dtype,
     device_name,
     kernels_for,
-    own_type,
     slower_on_cpu,
 )
 from ladechat.model.loading.generation_config import GenerationDefaults, GenerationFile, read_generation_config
 from ladechat.model.loading.gguf_file import ENDS, GgufFile, gguf_config, read_gguf
 from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer
-from ladechat.model.loading.memory import check_described, check_memory, useful_cache_bytes
+from ladechat.model.loading.memory import check_described, check_memory, own_type, useful_cache_bytes
 from ladechat.model.loading.quantization import (
     check_quantization,
     check_weight_only,
@@ -109,7 +108,7 @@ class _Plan:
     Attributes:
         devices: that of each process; one where the model is not shared.
         dtype: the type in which it computes.
-        own_dtype: the type in which its weights can be read, if they are packed at once.
+        own_dtype: the type in which its weights are read if they are packed at once: 16 bits, or `dtype`.
         cache_bytes: the memory for a useful cache.
         method: the method by which its weights are quantised already; None if they are not.
         unpacked: the number of its weights, if they are unpacked while they are read.
@@ -163,16 +162,18 @@ def load(
         text, place = plan.config.get_text_config(), plan.devices[0]  # of a multimodal model, the language model
         if workers or not made_for_kernels(place, plan.dtype):
             kernels = None
-        slower = slower_on_cpu(place, dtype)
+        if kernels is not None:
+            kernels.start()
+        tokenizer = checkpoint_tokenizer(folder, name) if gguf is None else gguf_tokenizer(gguf)
+        generation = read_generation_config(folder) if gguf is None else GenerationFile(None)
         on_cpu = place.type == "cpu"  # where weights are quantised when they are packed, elsewhere while they are read
         library, missing = kernels_for(kernels, quantize if on_cpu else None)
         read_as = plan.own_dtype if library is not None else plan.dtype
         if workers is None:
             rounded = weight_only_bytes(plan.config, plan.dtype, quantize) if quantize and not on_cpu else None
             check_memory(folder, name, place, read_as, plan.cache_bytes, plan.unpacked, rounded)
+        slower = slower_on_cpu(place, dtype)
         report(WEIGHTS_STAGE if slower is None else f"{WEIGHTS_STAGE}: {slower}")
-        tokenizer = checkpoint_tokenizer(folder, name) if gguf is None else gguf_tokenizer(gguf)
-        generation = read_generation_config(folder) if gguf is None else GenerationFile(None)
         with freed_at_once():
             model = _build(folder, name, plan, read_as, progress, workers, None if on_cpu else quantize)
             packed = plan.method or quantize  # packed weights hide their number
@@ -180,6 +181,8 @@ def load(
             if library is not None:
                 use_kernels(model, library, quantize)
                 fuse_layers(model, library)
+                if quantize and (share := packed_share(model)) < 1 / 2:
+                    missing = f"Only {share:.0%} of the weights are quantised: torch computes the others (experts)."
             threads = Threads(torch.get_num_threads(), library.threads if library else 0)
         report(CHECK_STAGE)
         runner = _check(model, plan.context_length, workers)
@@ -260,7 +263,7 @@ def _read(
             check_described(folder, name, config)
         if quantize is not None:
             check_weight_only(quantize, name, method, place, number_type)
-    own = own_type(config) if gguf is None and method is None else None
+    own = own_type(folder, config.model_type) if gguf is None and method is None else None
     return _Plan(config, devices, number_type, own or number_type, context_length, cache_bytes, method, unpacked)
 
 

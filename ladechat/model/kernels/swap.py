@@ -116,11 +116,11 @@ def use_kernels(model: PreTrainedModel, library: Library, quantize: str | None =
         quantize: "int8" or "int4" to round its weights to integers.
     """
     swap(model, library, quantize)
-    if _packed_share(model) > 1 / 2:
+    if packed_share(model) > 1 / 2:
         torch.set_num_threads(1)
 
 
-def _packed_share(model: PreTrainedModel) -> float:
+def packed_share(model: PreTrainedModel) -> float:
     """Return the share of the weights, except embeddings, that the kernels use: not quantised ones, nor experts."""
     modules = list(model.modules())
     layers = [one for one in modules if isinstance(one, PackedLinear)]

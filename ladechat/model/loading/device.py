@@ -10,7 +10,6 @@ import torch
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.kernels.library import Library, load_library
-from ladechat.model.runners.llama_form import LLAMAS
 
 logger = logging.getLogger(__name__)
 
@@ -133,16 +132,6 @@ def choose_dtype(wanted: str, device: torch.device, config: Any) -> torch.dtype:
     if own == torch.bfloat16 and device.type == "cuda" and not torch.cuda.is_bf16_supported():
         return torch.float16
     return torch.float16 if own == torch.float32 or device.type == "mps" else own
-
-
-def own_type(config: Any) -> torch.dtype | None:
-    """Return the 16-bit type in which a checkpoint's weights can be read, to be packed and computed with in float32.
-
-    None for checkpoints in other types, and for models that may compute more than their weights in the type in which
-    they are read, such as tables of sines.
-    """
-    own = getattr(config, "dtype", None)
-    return own if own in (torch.bfloat16, torch.float16) and config.model_type in LLAMAS else None
 
 
 def slower_on_cpu(device: torch.device, dtype: str) -> str | None:

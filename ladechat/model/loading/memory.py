@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 
 from ladechat.model.checkpoint.files import OTHER_COPY, LoadError, in_words, weight_files
 from ladechat.model.loading.quantization import described_parameters
+from ladechat.model.runners.llama_form import LLAMAS
 from ladechat.model.runners.model_runner import ModelRunner
 
 USEFUL_CONTEXT = 2048
@@ -81,6 +82,17 @@ def weight_bytes(folder: Path, dtype: torch.dtype) -> tuple[int, int]:
         total += wanted
         converted += wanted if FLOATS.get(kind, dtype) != dtype else 0
     return total, converted
+
+
+def own_type(folder: Path, model_type: str) -> torch.dtype | None:
+    """Return the 16-bit type of all weights of a checkpoint, in which they can be read to be packed at once.
+
+    None where its files hold others, and for models that may compute more than their weights in the type in which they
+    are read, such as tables of sines.
+    """
+    types = {FLOATS.get(kind) for kind, _ in _tensors(folder)}
+    own = types.pop() if len(types) == 1 else None
+    return own if model_type in LLAMAS and own in (torch.bfloat16, torch.float16) else None
 
 
 def check_described(folder: Path, name: str, config: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
@@ -177,6 +178,17 @@ def test_the_memory_asked_for_is_that_of_16_bits_if_the_weights_are_packed_at_on
     for kernels in (build, None, NoBuild()):
         load_on_cpu(folder, "auto", kernels=kernels)
     assert asked == [torch.float16, torch.float32, torch.float32]
+
+
+def test_weights_are_read_in_the_type_that_the_files_have_and_not_in_the_one_that_config_json_names(
+    build: Build, tmp_path: Path
+) -> None:
+    folder, weights = save_checkpoint(tmp_path), tmp_path / "model.safetensors"
+    tensors = {name: tensor.float() for name, tensor in load_file(weights).items()}
+    tensors["model.layers.0.self_attn.q_proj.weight"][0, 0] = 1e5  # which float16 does not hold
+    save_file(tensors, weights, {"format": "pt"})
+    layer: Any = load_on_cpu(folder, "auto", kernels=build).model.get_decoder().layers[0]
+    assert torch.equal(layer.self_attn.q_proj.weight, tensors["model.layers.0.self_attn.q_proj.weight"])
 
 
 @pytest.mark.parametrize("fault", ["no library", "one that computes something else"])

@@ -19,10 +19,12 @@ from ladechat.model.loading.quantization import check_weight_only
 from ladechat.model.loading.weights import load_weights
 from ladechat.registry import DECODERS, Shared, make
 from ladechat.tuning.costs import PassCosts
-from tests.checkpoints import load_on_cpu
+from tests.checkpoints import load_on_cpu, save
+from tests.engine.tokenizers import byte_level
 from tests.made_up_maps import made_up_for
 from tests.model.refusals import assert_refused
 from tests.tiny import DEMO, demo_prompt, run, tokens_of
+from tools.tiny_models import tiny_model
 
 Load = Callable[..., LoadedModel]
 
@@ -76,6 +78,14 @@ def test_a_slots_logits_have_the_same_bits_however_many_others_are_in_its_pass(m
     for token, logits in zip(prompt, together, strict=True):
         assert torch.equal(runner.forward(SlotTree(token))[0], logits)
         runner.commit([0])
+
+
+def test_that_only_a_part_is_quantised_is_said(loaded: Load, build: Build, tmp_path: Path) -> None:
+    folder = save(tmp_path, tiny_model("mixtral", intermediate_size=400, vocab_size=len(byte_level())))
+    assert any(
+        "of the weights are quantised" in one for one in load_on_cpu(folder, quantize="int8", kernels=build).notices
+    )
+    assert not any("quantised" in notice for notice in loaded().notices)
 
 
 def test_torchao_quantises_on_other_devices_while_weights_are_read() -> None:
