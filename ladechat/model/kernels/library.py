@@ -24,7 +24,13 @@ _pointer, _number = ctypes.c_void_p, ctypes.c_int64
 
 
 class Matrix(ctypes.Structure):
-    """A linear layer, as in `csrc/linear.h`."""
+    """A linear layer, as in `csrc/linear.h`.
+
+    Attributes:
+        tensors: its weights and its bias, which stay in memory with it, but not with a copy in another structure.
+    """
+
+    tensors: tuple[Tensor, Tensor | None]
 
     _fields_: ClassVar = [
         ("kind", _number), ("packed", _pointer), ("bias", _pointer), ("inner", _number), ("columns", _number)
@@ -35,7 +41,7 @@ class Matrix(ctypes.Structure):
         """Return the layer of packed weights and a bias (columns,) float32, or none."""
         at = None if bias is None else bias.data_ptr()
         matrix = cls(KINDS.index(packed.kind), packed.data.data_ptr(), at, packed.inner, packed.columns)
-        matrix.tensors = packed.data, bias  # which stay in memory with it
+        matrix.tensors = packed.data, bias
         return matrix
 
 
@@ -43,7 +49,7 @@ class Layer(ctypes.Structure):
     """The weights of a decoder layer, as in `csrc/layer.h`."""
 
     MATRICES = ("query", "key", "value", "output", "gate", "up", "down")
-    NORMS = ("norm", "query_norm", "key_norm", "mlp_norm")
+    NORMS = ("attention_norm", "query_norm", "key_norm", "mlp_norm")
     _fields_: ClassVar = [
         *((name, Matrix) for name in MATRICES),
         *((name, _pointer) for name in NORMS),

@@ -69,7 +69,7 @@ class FusedLayer:
         self._parts = parts  # keeps the tensors in memory
         self._width: int = parts.query.in_features
         matrices = [getattr(parts, name).matrix for name in Layer.MATRICES]
-        norms = [parts.norm, *(parts.head_norms or (None, None)), parts.mlp_norm]
+        norms = [parts.attention_norm, *(parts.head_norms or (None, None)), parts.mlp_norm]
         at = [None if weight is None else weight.data_ptr() for weight in norms]
         self._layer = Layer(*matrices, *at, parts.head_dim, parts.epsilon, parts.scale)
         self.shape = parts.key.out_features // parts.head_dim, parts.head_dim

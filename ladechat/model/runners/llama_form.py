@@ -23,7 +23,7 @@ class LlamaLayer(NamedTuple):
 
     Attributes:
         query, key, value, output, gate, up, down: the linear layers.
-        norm, mlp_norm: the weights of the norms before attention and before the MLP.
+        attention_norm, mlp_norm: the weights of the norms before attention and before the MLP.
         head_norms: the weights of the norms of each head's query and key (Qwen3); None where there are none.
         head_dim: the size of a head.
         epsilon: of all norms.
@@ -37,7 +37,7 @@ class LlamaLayer(NamedTuple):
     gate: Any
     up: Any
     down: Any
-    norm: Tensor
+    attention_norm: Tensor
     mlp_norm: Tensor
     head_norms: tuple[Tensor, Tensor] | None
     head_dim: int
@@ -80,7 +80,7 @@ def _llama_layer(layer: Any, is_linear: Callable[[Any], bool]) -> LlamaLayer:
         gate,
         up,
         down,
-        norm=norms[0][0],
+        attention_norm=norms[0][0],
         mlp_norm=norms[1][0],
         head_norms=(norms[2][0], norms[3][0]) if norms[2:] else None,
         head_dim=int(attention.head_dim),

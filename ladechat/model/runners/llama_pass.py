@@ -28,7 +28,7 @@ MOST_PARTS = 32
 class _Layer:
     """The weights of a decoder layer."""
 
-    norm: Tensor
+    attention_norm: Tensor
     qkv: Tensor
     qkv_bias: Tensor | None
     head_norms: tuple[Tensor, Tensor] | None
@@ -81,7 +81,7 @@ class LlamaPass:
         more, normed = None, torch.empty_like(hidden)
         inner = hidden.new_empty((len(hidden), self._layers[0].down.shape[1]))
         for layer, keys, values in zip(self._layers, rows[::2], rows[1::2], strict=True):
-            add_and_norm(hidden, more, layer.norm, self._eps, normed)
+            add_and_norm(hidden, more, layer.attention_norm, self._eps, normed)
             more = self._product(self._attended(given, layer, normed, keys, values), layer.output, summed=True)
             add_and_norm(hidden, more, layer.mlp_norm, self._eps, normed)
             silu_times(self._product(normed, layer.gate_up), inner)
@@ -133,7 +133,7 @@ def _fused(layer: LlamaLayer) -> _Layer:
     qkv, bias = _fuse([layer.query, layer.key, layer.value])
     gate_up, _ = _fuse([layer.gate, layer.up])
     return _Layer(
-        norm=layer.norm,
+        attention_norm=layer.attention_norm,
         qkv=qkv,
         qkv_bias=bias,
         head_norms=layer.head_norms,

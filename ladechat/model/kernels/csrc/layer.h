@@ -13,7 +13,7 @@ namespace ladechat {
 // The weights of a layer. Norms of queries and keys are null in models that have none.
 struct Layer {
     Matrix query, key, value, output, gate, up, down;
-    const float *norm, *query_norm, *key_norm, *mlp_norm;
+    const float *attention_norm, *query_norm, *key_norm, *mlp_norm;
     int64_t head_dim;
     float epsilon, scale;
 
@@ -92,8 +92,8 @@ inline void project(const Layer& layer, const LayerPass& pass, const float* norm
     }
 }
 
-// silu(gate) · up of the normed states (slots, width), into inner (slots, columns).
-inline void gate_up(const Layer& layer, int64_t slots, const float* normed, float* inner, int threads) {
+// silu(gate) · up of the normed states (slots, width), into `gated` (slots, columns).
+inline void gate_up(const Layer& layer, int64_t slots, const float* normed, float* gated, int threads) {
     const int64_t columns = layer.gate.columns;
     const Input input(normed, slots, layer.width(), layer.gate.is_rounded() || layer.up.is_rounded());
     share(slots, layer.gate.blocks(), 2 * layer.width(), threads, [&](int64_t first, int64_t count, int64_t block) {
@@ -102,19 +102,19 @@ inline void gate_up(const Layer& layer, int64_t slots, const float* normed, floa
         multiply(input, first, count, layer.up, block, ups);
         for (int64_t i = 0; i < count * COLUMNS; i += LANES) store(gates + i, silu(load(gates + i)) * load(ups + i));
         for (int64_t row = 0; row < count; ++row)
-            std::copy_n(gates + row * COLUMNS, layer.gate.width(block), inner + (first + row) * columns + block * COLUMNS);
+            std::copy_n(gates + row * COLUMNS, layer.gate.width(block), gated + (first + row) * columns + block * COLUMNS);
     });
 }
 
 // States (slots, width) after the layer, in place.
 inline void run_layer(const Layer& layer, const LayerPass& pass, float* states, int threads) {
-    static thread_local std::vector<float> normed, queries, attended, inner;
+    static thread_local std::vector<float> normed, queries, attended, gated;
     const int64_t slots = pass.slots, width = layer.width(), dim = layer.head_dim;
     normed.resize(slots * width);
     queries.resize(slots * layer.query.columns);
     attended.resize(slots * layer.query.columns);
-    inner.resize(slots * layer.gate.columns);
-    rms_norm(states, layer.norm, normed.data(), slots, width, layer.epsilon);
+    gated.resize(slots * layer.gate.columns);
+    rms_norm(states, layer.attention_norm, normed.data(), slots, width, layer.epsilon);
     project(layer, pass, normed.data(), queries.data(), threads);
     attend({.queries = queries.data(),
             .query_head = dim,
@@ -132,8 +132,8 @@ inline void run_layer(const Layer& layer, const LayerPass& pass, float* states, 
            threads);
     product(attended.data(), layer.output, states, slots, threads, true);
     rms_norm(states, layer.mlp_norm, normed.data(), slots, width, layer.epsilon);
-    gate_up(layer, slots, normed.data(), inner.data(), threads);
-    product(inner.data(), layer.down, states, slots, threads, true);
+    gate_up(layer, slots, normed.data(), gated.data(), threads);
+    product(gated.data(), layer.down, states, slots, threads, true);
 }
 
 }  // namespace ladechat
