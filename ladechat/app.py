@@ -1,6 +1,7 @@
 """The Textual app: its screens, the actions that all screens share, and the functions that start it."""
 
 import os
+import weakref
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -54,6 +55,9 @@ Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
 
 SECONDS_BEFORE_FREEING = 1.0
 """Delay after a screen was closed. By then the screen below is drawn, and cancelled timers are gone."""
+
+TRIES_TO_FREE = 4
+"""How often a closed screen is looked for: a scan that finds it held leaves it out from then on."""
 
 
 class LadechatApp(AppWithLook, inherit_bindings=False):
@@ -170,15 +174,19 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
 
     def pop_screen(self) -> AwaitComplete:
         """Close the uppermost screen, and free it once the one below is drawn."""
+        screen = weakref.ref(self.screen)
         closing = super().pop_screen()
-        self._free_when_closed(closing)
+        self._free_when_closed(closing, screen)
         return closing
 
-    def _free_when_closed(self, closing: AwaitComplete) -> None:
-        then = self._free_closed if closing.is_done else partial(self._free_when_closed, closing)
+    def _free_when_closed(self, closing: AwaitComplete, screen: "weakref.ref[Screen[object]]") -> None:
+        if closing.is_done:
+            then = partial(self._free_closed, screen, TRIES_TO_FREE)
+        else:
+            then = partial(self._free_when_closed, closing, screen)
         call_later(self, SECONDS_BEFORE_FREEING, then)
 
-    def _free_closed(self) -> None:
+    def _free_closed(self, screen: "weakref.ref[Screen[object]]", tries: int) -> None:
         """Free closed screens.
 
         Textual drops watchers of an app attribute only when the attribute changes, and cached drawings of a widget only
@@ -188,6 +196,8 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         for watchers in vars(self).get("__watchers", {}).values():
             watchers[:] = [(who, callback) for who, callback in watchers if who.is_running]
         free_what_was_closed()
+        if screen() is not None and tries > 1:  # on a busy machine a task may still hold it
+            call_later(self, SECONDS_BEFORE_FREEING, partial(self._free_closed, screen, tries - 1))
 
     async def action_quit(self) -> None:
         """Exit with code 0."""

@@ -15,7 +15,7 @@ def check_refused(*arguments: str | Path, says: str | tuple[str, ...] = (), type
 
 
 def check_runs(*arguments: str | Path, typed: str | None = None) -> Result:
-    """Run a command line, which has to end well."""
+    """Run a command line, and check that its exit status is 0."""
     result = CliRunner().invoke(cli.app, list(map(str, arguments)), input=typed)
     assert result.exit_code == 0, result.output
     return result

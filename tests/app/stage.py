@@ -96,7 +96,7 @@ class Stage:
         return self.session.asking
 
     def in_front(self) -> bool:
-        """Does no other screen stand over the chat?"""
+        """Whether the chat is the uppermost screen."""
         return self.app.screen is self.screen
 
     def slider(self, parameter: str) -> ParameterSlider:

@@ -12,7 +12,7 @@ from textual._styles_cache import StylesCache
 from textual.screen import Screen
 from textual.widget import Widget
 
-from ladechat.garbage import collect_what_is_new
+from ladechat.garbage import collect_what_is_new, free_what_was_closed
 from ladechat.lessons.progress import Progress
 from ladechat.protocol import Message
 from ladechat.screens.chat.screen import ChatScreen
@@ -71,6 +71,29 @@ async def test_what_was_opened_and_closed_is_gone(
         del screen
         await press(pilot, "q", "escape", brings=lambda: len(stage.app.screen_stack) == 1)
         await until(lambda: not any(screen() for screen in closed) and not drawn, pilot)
+
+
+@pytest.mark.usefixtures("garbage_as_before")
+async def test_a_screen_that_is_still_held_when_garbage_is_first_looked_for_is_gone_later(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = asyncio.Event()
+
+    def look() -> None:
+        free_what_was_closed()
+        held.clear()
+        looked.set()
+
+    monkeypatch.setattr("ladechat.app.free_what_was_closed", look)
+    async with Stage().running() as (pilot, stage):
+        collect_what_is_new()
+        held: list[Screen[Any]] = [side_by_side(recording)]
+        closed = weakref.ref(held[0])
+        async with brings(lambda: len(stage.app.screen_stack) == 2, pilot):
+            stage.app.push_screen(held[0])
+        await press(pilot, "escape", brings=lambda: len(stage.app.screen_stack) == 1)
+        await until(looked.is_set, pilot)
+        await until(lambda: closed() is None, pilot)
 
 
 def a_scroll_bar(chat: Screen[Any]) -> None:
