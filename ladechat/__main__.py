@@ -4,6 +4,7 @@ It is removed from there, so that no file in it replaces torch or another librar
 directory would be found before this file; `ladechat` and `python -P -m ladechat` do not look there.
 """
 
+import gc
 import sys
 
 try:
@@ -22,7 +23,10 @@ def main() -> None:
     try:
         with ended_by_ctrl_c():
             _check_python()
+            gc.disable()  # what is imported is not garbage
             from ladechat.shell.cli import main as run
+
+            gc.enable()
         run()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

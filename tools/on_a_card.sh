@@ -12,8 +12,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 
-missing=(annotated-doc annotated-types linkify-it-py mdit-py-plugins msgspec platformdirs pydantic pydantic_core rich
-    textual tomlkit torchao typer typing-inspection uc-micro-py)
+missing=(annotated-doc linkify-it-py mdit-py-plugins msgspec platformdirs rich
+    textual tomlkit torchao typer uc-micro-py)
 
 fetch() {
     mkdir -p "$1"
