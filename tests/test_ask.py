@@ -93,7 +93,7 @@ def check_printed(events: list[Event], capsys: pytest.CaptureFixture[str], setti
         ([QUESTION, "--decoder", "magic"], "no decoder 'magic'"),
         ([QUESTION, "--max-new-tokens", "0"], "from 1 on, not 0"),
         (["  "], "question is empty"),
-        ([QUESTION, "--window", "many"], "integer"),
+        ([QUESTION, "--window", "many"], "--window"),
     ],
 )
 def test_bad_input_gets_a_sentence_and_an_exit_code(arguments: list[str], says: str) -> None:
