@@ -51,6 +51,8 @@ class PassCosts:
                 dear = bool(best) and max(best.values()) > TOO_DEAR * best[1] and size not in best
                 if size <= self._runner.max_positions and not dear:
                     best[size] = min(timed_pass(self._runner, size), best.get(size, np.inf))
+                    if best[size] > TOO_DEAR * best[1]:  # or it was a single stall
+                        best[size] = min(timed_pass(self._runner, size), best[size])
         self.timed_seconds += time.perf_counter() - began
         self._set(best)
         if self._file is not None:

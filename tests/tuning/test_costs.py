@@ -54,7 +54,7 @@ def test_passes_are_timed_beside_the_text() -> None:
     list(runner.prefill(list(range(20))))
     costs = PassCosts(runner)
     costs.refresh()
-    assert list(costs.known()) == list(SIZES)
+    assert {1} < set(costs.known()) <= set(SIZES)
     assert list(runner.tokens) == list(range(19))
     assert costs.timed_seconds > 0
     assert (costs.curve(64) > 0).all()
@@ -86,6 +86,11 @@ def test_passes_of_a_large_model_are_timed_once_each(clocked: Clocked) -> None:
     runner = clocked(lambda slots: 0.5 + 0.01 * slots)
     measured(runner)
     assert sorted(runner.passes) == sorted(SIZES)
+
+
+def test_after_a_stall_larger_passes_are_still_timed(clocked: Clocked) -> None:
+    runner = clocked(lambda slots: usual(slots) * (1000 if len(runner.passes) == 2 else 1))
+    assert measured(runner).known() == pytest.approx({size: usual(size) for size in SIZES})
 
 
 def test_sizes_that_can_hardly_pay_are_not_timed_and_cost_in_proportion(clocked: Clocked) -> None:
