@@ -153,6 +153,13 @@ COMMANDS = (
         title="Export conversation",
     ),
     SlashCommand("learn", "How it works, in seven scenes of a minute.", "learn"),
+    SlashCommand(
+        "forget",
+        "Delete what drafting has learnt from earlier answers, of all models. The conversations stay.",
+        "forget",
+        short="Delete what drafting has learnt.",
+        title="Forget earlier answers in drafts",
+    ),
     SlashCommand("save", "Begin with these settings the next time.", "save", title="Save settings"),
 )
 

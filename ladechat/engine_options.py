@@ -33,6 +33,14 @@ Maps = Annotated[
     ),
 ]
 
+WarmStart = Annotated[
+    bool | None,
+    typer.Option(
+        help="Draft from this model's earlier answers too, and keep new ones for that.",
+        show_default="on in the chat, unless --no-save is given",
+    ),
+]
+
 LayerSearch = Annotated[
     float,
     typer.Option(
@@ -69,6 +77,8 @@ class EngineOptions:
         quantize: the format to which weights are quantised while they are loaded.
         pool: the file that saves the n-gram pool for later sessions.
         maps: files that were trained for the model, for the decoders that need them.
+        warm_start: whether drafting begins with what it has learnt from the model's earlier answers, and saves what it
+            learns; None: it does not.
         layer_search: seconds to search for better layers to skip, before the first answer.
         tensor_parallel: the number of GPUs that share the model.
         settings: the decoder, the given values of its parameters, and the sampling settings.
@@ -80,6 +90,7 @@ class EngineOptions:
     quantize: Quantize = None
     pool: Pool = None
     maps: Maps = None
+    warm_start: WarmStart = None
     layer_search: LayerSearch = 0.0
     tensor_parallel: TensorParallel = 1
     settings: Settings = field(default_factory=Settings)

@@ -13,7 +13,7 @@ from ladechat.decoder.drafters.medusa import MedusaDrafter, MedusaHeads
 from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.decoder.drafters.pool import PoolDrafter
 from ladechat.decoder.drafters.prompt_lookup import PromptLookupDrafter
-from ladechat.decoder.drafters.recycling import RecyclingDrafter
+from ladechat.decoder.drafters.recycling import RecyclingDrafter, Successors
 from ladechat.decoder.drafters.suffix import SuffixDrafter
 from ladechat.decoder.drafters.window import WindowDrafter
 from ladechat.decoder.hidden import TransferMaps
@@ -22,6 +22,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.runner import Runner
 from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
 from ladechat.tuning.costs import PassCosts
+from ladechat.tuning.learning import AcceptanceRates
 
 
 class TrainedParts(Protocol):
@@ -45,14 +46,30 @@ class Shared:
     Attributes:
         costs: the costs of its passes.
         pool: the n-gram pool.
+        answers: earlier answers of the model, the latest last, for suffix matching.
+        successors: the tables of token recycling.
+        rates: the acceptance rates of `auto`'s drafts.
         trained: maps and heads trained for it, by the kind that a catalog entry needs.
         skipped: the layers that layer skipping skips in drafting; None is its default set.
     """
 
     costs: PassCosts
     pool: NGramPool = field(default_factory=NGramPool)
+    answers: list[Sequence[int]] = field(default_factory=list)
+    successors: Successors = field(default_factory=Successors)
+    rates: AcceptanceRates = field(default_factory=AcceptanceRates)
     trained: Mapping[str, TrainedParts] = field(default_factory=dict)
     skipped: frozenset[int] | None = None
+
+    def fresh(self) -> "Shared":
+        """Return the same without anything learnt from texts."""
+        return Shared(self.costs, trained=self.trained, skipped=self.skipped)
+
+    def forget(self) -> None:
+        """Forget what was learnt from answers, as far as a warm start would know it."""
+        self.answers.clear()
+        self.successors.restore(*Successors().tables())
+        self.rates.restore({})
 
 
 class Requirements(Protocol):
@@ -160,11 +177,11 @@ def _auto(runner: Runner, shared: Shared) -> Decoder:
     drafters = [
         WindowDrafter(shared.pool, AUTO_WINDOW if shared.costs.slots_are_nearly_free else 0, AUTO_NGRAM),
         PoolDrafter(shared.pool, AUTO_NGRAM, AUTO_GUESSES),
-        SuffixDrafter(MAX_DRAFTS),
-        RecyclingDrafter(MAX_DRAFTS),
+        SuffixDrafter(MAX_DRAFTS, texts=shared.answers),
+        RecyclingDrafter(MAX_DRAFTS, shared.successors),
         *_trained_drafters(shared),
     ]
-    return Decoder(runner, drafters, AdaptivePolicy(shared.costs), name="Drafting")
+    return Decoder(runner, drafters, AdaptivePolicy(shared.costs, shared.rates), name="Drafting")
 
 
 def _hidden_transfer(trained: TrainedParts, nodes: int = 16, carriers: int = 64) -> HiddenTransferDrafter:
@@ -195,8 +212,14 @@ def _layer_skip(runner: Runner, shared: Shared) -> Decoder:
 register("auto", _auto)
 register("lookahead", lambda runner, shared: lookahead(runner, pool=shared.pool))
 register("prompt_lookup", lambda runner, _: Decoder(runner, [PromptLookupDrafter()], name="Prompt lookup"))
-register("suffix", lambda runner, _: Decoder(runner, [SuffixDrafter()], name="Suffix matching"))
-register("recycling", lambda runner, _: Decoder(runner, [RecyclingDrafter()], name="Token recycling"))
+register(
+    "suffix",
+    lambda runner, shared: Decoder(runner, [SuffixDrafter(texts=shared.answers)], name="Suffix matching"),
+)
+register(
+    "recycling",
+    lambda runner, shared: Decoder(runner, [RecyclingDrafter(successors=shared.successors)], name="Token recycling"),
+)
 register(
     "hidden_transfer",
     lambda runner, shared: Decoder(runner, [_hidden_transfer(shared.trained["transfer"])], name="Hidden transfer"),

@@ -77,4 +77,4 @@ def shared(
     curve: Curve, window: bool = False, pool: NGramPool | None = None, trained: Mapping[str, TrainedParts] | None = None
 ) -> Shared:
     """What decoders have in common, with these costs; unless they are given, an empty pool and nothing trained."""
-    return Shared(MadeUpCosts(curve, window), NGramPool() if pool is None else pool, trained or {})
+    return Shared(MadeUpCosts(curve, window), NGramPool() if pool is None else pool, trained=trained or {})

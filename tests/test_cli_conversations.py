@@ -103,9 +103,10 @@ def test_only_a_system_prompt_of_the_command_line_is_for_a_conversation_that_goe
 
 
 def test_nothing_is_kept_where_that_is_asked_for(started_with: list[dict[str, Any]]) -> None:
-    for options in ([], ["--no-save"]):
+    for options in ([], ["--no-save"], ["--no-save", "--warm-start"], ["--no-warm-start"]):
         check_runs(*options)
-    assert [given["store"] is None for given in started_with] == [False, True]
+    assert [given["store"] is None for given in started_with] == [False, True, True, False]
+    assert [given["options"].warm_start for given in started_with] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(

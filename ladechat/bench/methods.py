@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -13,7 +13,6 @@ from transformers import GenerationConfig, PreTrainedModel
 from ladechat import registry
 from ladechat.bench.options import TRANSFORMERS, BenchRefused, by_hand, numbers_by_hand
 from ladechat.catalog import DECODERS
-from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.policy import Policy
 from ladechat.decoder.runner import Runner
@@ -79,7 +78,7 @@ class Ours:
         runner: the model's runner.
         decoder: the decoder's name in the catalog.
         parameters: parameters that differ from their defaults.
-        shared: the state that the model's decoders share, except the pool, which is new for each answer.
+        shared: the state that the model's decoders share; for each answer without anything learnt from texts.
         device: the device of the model.
         threads: see `Method.threads`.
     """
@@ -126,7 +125,7 @@ class Ours:
 
     def _fresh(self) -> Decoder:
         """Return the decoder with new drafters and its policy. The first call may time passes, unmeasured."""
-        decoder = registry.make(self._decoder, self._runner, replace(self._shared, pool=NGramPool()))
+        decoder = registry.make(self._decoder, self._runner, self._shared.fresh())
         decoder.configure(self._parameters)
         self._policy = decoder.policy = self._policy or decoder.policy
         return decoder

@@ -48,7 +48,8 @@ def _few(least: int, value: Value) -> Value:
 class Decoders:
     """All decoders of one model, and what they have learnt. They live as long as the engine.
 
-    A parameter that the user gave applies to every decoder that has a parameter of that name.
+    A parameter that the user gave applies to every decoder that has a parameter of that name. `shared` is what has been
+    learnt.
 
     Args:
         runner: the model's runner.
@@ -75,9 +76,8 @@ class Decoders:
         self._maps = maps or Maps()
         self._skipped = skipped
         known = None if skipped is None else read_skipped(skipped, layers_of(runner))
-        self._shared = Shared(PassCosts(runner, costs), trained=self._maps.by_kind, skipped=known)
-        self.pool = self._shared.pool
-        self._view = PolicyView(self._shared.costs.known)
+        self.shared = Shared(PassCosts(runner, costs), trained=self._maps.by_kind, skipped=known)
+        self._view = PolicyView(self.shared.costs.known)
         self._made: dict[str, Decoder] = {}
         self._lens = False
         self._given: dict[str, Value] = {}
@@ -127,12 +127,12 @@ class Decoders:
     @contextmanager
     def fresh(self) -> Iterator[None]:
         """Use decoders that have learnt nothing, inside the `with` block. After it, the earlier ones are restored."""
-        shared, made, sampler = self._shared, self._made, self._sampler
-        self._shared, self._made = Shared(shared.costs, trained=shared.trained, skipped=shared.skipped), {}
+        shared, made, sampler = self.shared, self._made, self._sampler
+        self.shared, self._made = shared.fresh(), {}
         try:
             yield
         finally:
-            self._shared, self._made, self._sampler = shared, made, sampler
+            self.shared, self._made, self._sampler = shared, made, sampler
             if (name := self.settings.decoder) in made:  # settings may have changed meanwhile
                 made[name].configure(self.settings.parameters)
             self.watch(self._lens)
@@ -165,7 +165,7 @@ class Decoders:
         """
         text = [*prompt, *answer]
         if not answer or self._sampler is None or self._sampler.text[: len(text)] != text:
-            self._shared.pool.begin_run()
+            self.shared.pool.begin_run()
         self._sampler = Sampler(text, sampling(self._generator, self.settings), seed, answered=len(answer))
         return self._sampler
 
@@ -173,7 +173,7 @@ class Decoders:
         """Return the decoder that the settings name. Making `auto` times passes, if their costs are unknown."""
         name = self.settings.decoder
         if name not in self._made:
-            self._made[name] = registry.make(name, self._runner, self._shared)
+            self._made[name] = registry.make(name, self._runner, self.shared)
             self._made[name].configure(self.settings.parameters)
             self._made[name].watch(self._lens)
         return self._made[name]
@@ -193,12 +193,12 @@ class Decoders:
     def search_layers(self, prompt: Sequence[int], over: Over) -> None:
         """Search for better layers to skip, see `ladechat.layer_search.improved`, before the first answer."""
         assert isinstance(self._runner, LayerSkippingModel) and self._skipped is not None
-        self._shared.skipped = improved(self._runner, self._runner, prompt, self._skipped, over).skipped
+        self.shared.skipped = improved(self._runner, self._runner, prompt, self._skipped, over).skipped
 
     @property
     def timed_seconds(self) -> float:
         """Seconds spent so far on passes that were run only to be timed."""
-        return self._shared.costs.timed_seconds
+        return self.shared.costs.timed_seconds
 
     def observe_policy(self) -> Decision | None:
         """Record and return the adaptive policy's decision for the last pass; None with any other policy."""

@@ -105,15 +105,15 @@ def _serve_model(
     from ladechat.engine.turn import Service
 
     try:
-        service = Service.of(loaded, options.settings)
+        service = Service.of(loaded, options.settings, bool(options.warm_start))
     except RefusedSettings as error:
         stream.emit(bad_settings(error))
         return 1
     pool = Path(options.pool) if options.pool else None
     if pool is not None:
         try:
-            read(pool, service.decoders.pool, loaded.tokenizer_fingerprint, loaded.vocabulary)
-            write(pool, service.decoders.pool, loaded.tokenizer_fingerprint)  # if this fails, report it now
+            read(pool, service.decoders.shared.pool, loaded.tokenizer_fingerprint, loaded.vocabulary)
+            write(pool, service.decoders.shared.pool, loaded.tokenizer_fingerprint)  # if this fails, report it now
         except PoolFileError as error:
             stream.emit(pool_file(error, fatal=True))
             return 1
@@ -163,7 +163,11 @@ class Engine:
                 self._stream.emit(unexpected(error, turn=None, fatal=False))
 
     def _next(self) -> Command | ProtocolError:
-        """Return the next command. Until it comes, do what no step should wait for: cache the texts of tokens."""
+        """Return the next command. Until it comes, do what no step should wait for: save what drafting has learnt, and
+        cache the texts of tokens.
+        """
+        if self._service.warm_start is not None:
+            self._service.warm_start.save()
         try:
             for _ in self._learning:
                 if (command := self._inbox.poll()) is not None:
@@ -247,7 +251,9 @@ class Engine:
                 decoders.fresh() if command.fresh else contextlib.nullcontext(),
                 contextlib.nullcontext() if command.decoder is None else decoders.using(command.decoder),
             ):
-                answer(self._service, command, self._emit, self)
+                tokens = answer(self._service, command, self._emit, self)
+            if self._service.warm_start is not None and not command.fresh:
+                self._service.warm_start.add(tokens)
         except MessageTooLong as error:
             self._stream.emit(Failed(code="message_too_long", message=str(error), hint=error.hint, turn=command.turn))
         except RefusedByTemplate as error:
@@ -277,7 +283,7 @@ class Engine:
 
         if self._pool is not None:
             try:
-                write(self._pool, self._service.decoders.pool, self._service.loaded.tokenizer_fingerprint)
+                write(self._pool, self._service.decoders.shared.pool, self._service.loaded.tokenizer_fingerprint)
             except PoolFileError as error:
                 self._pool = None  # report it once
                 self._stream.emit(pool_file(error, fatal=False))

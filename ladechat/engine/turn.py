@@ -5,6 +5,7 @@ import secrets
 import time
 import traceback
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -21,11 +22,13 @@ from ladechat.engine.interruptible import unless_stopped
 from ladechat.engine.plain_cost import PlainStepCost
 from ladechat.engine.step_events import step_event
 from ladechat.engine.stop_text import StopText
+from ladechat.engine.warm_start import VERSION, WarmStart
 from ladechat.model.load import LoadedModel, pass_facts
 from ladechat.model.loading.memory import memory_use
 from ladechat.model.loading.token_ids import check_ids
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 from ladechat.protocol import Settings
+from ladechat.saved_drafts import drafts_file
 from ladechat.tuning.saved import saved_file
 
 DEFAULT_MAX_NEW_TOKENS = 512
@@ -74,22 +77,28 @@ class Service:
     chat: ChatFormat
     texts: TokenTexts
     cost: PlainStepCost
+    warm_start: WarmStart | None = None
 
     @classmethod
-    def of(cls, loaded: LoadedModel, settings: Settings) -> "Service":
+    def of(cls, loaded: LoadedModel, settings: Settings, warm_start: bool = False) -> "Service":
         """Return the service of a model that has just been loaded.
+
+        With `warm_start`, its drafting begins with what earlier sessions have saved, and saves what it learns.
 
         Raises:
             RefusedSettings: the settings are invalid.
         """
         facts = pass_facts(loaded)
         costs, skipped = saved_file("costs", **facts), saved_file("skipped", **facts)
+        decoders = Decoders(loaded.runner, loaded.runner.device, settings, costs, loaded.maps, skipped)
+        drafts = drafts_file(VERSION, facts["weights"], loaded.tokenizer_fingerprint)
         return cls(
             loaded=loaded,
-            decoders=Decoders(loaded.runner, loaded.runner.device, settings, costs, loaded.maps, skipped),
+            decoders=decoders,
             chat=ChatFormat(loaded.tokenizer, loaded.eos_ids, loaded.name),
             texts=TokenTexts(loaded.tokenizer),
             cost=PlainStepCost(loaded.runner),
+            warm_start=WarmStart(drafts, decoders.shared, loaded.vocabulary) if warm_start else None,
         )
 
     def memory(self) -> protocol.Memory:
@@ -114,8 +123,11 @@ class Service:
         return secrets.randbits(SEED_BITS) if begin is None else (begin + turn - 1) % SEEDS
 
 
-def answer(service: Service, command: protocol.Generate, emit: Emit, listener: TurnListener) -> None:
+def answer(service: Service, command: protocol.Generate, emit: Emit, listener: TurnListener) -> Sequence[int]:
     """Answer the last message of a conversation, or continue that answer, and emit all of it as events.
+
+    Returns:
+        The tokens of the whole answer.
 
     Raises:
         MessageTooLong, NothingToAnswer, UnknownToken, RefusedByTemplate: before anything was emitted.
@@ -126,7 +138,7 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: T
     prompt = unless_stopped(fit, listener.take_commands)
     if prompt is None:
         emit(*stopped_before_it_began(command, max_new_tokens, service.decoders.settings))
-        return
+        return ()
     check_ids(prompt.all_ids, service.loaded.embeddings, service.loaded.tokenizer)
     if command.fresh:
         service.loaded.runner.set_aside(prompt.all_ids)
@@ -154,6 +166,7 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: T
         own = command.decoder is not None
         emit(*service.save_memory(command.turn, own_decoder=own))
     emit(turn.finished(reason))
+    return turn.token_ids
 
 
 @dataclass

@@ -121,7 +121,8 @@ def chat(
     check_length(max_new_tokens)
     store = None if no_save else ConversationStore()
     opened = latest(store) if go_on else None
-    asked = engine = replace(engine, model=found_anywhere(engine.model))
+    warm = not no_save and engine.warm_start is not False
+    asked = engine = replace(engine, model=found_anywhere(engine.model), warm_start=warm)
     if opened is not None:
         engine = as_answered(opened, asked, context, settings_file.preferences)
     if not in_terminal():

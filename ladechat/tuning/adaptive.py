@@ -64,10 +64,10 @@ class AdaptivePolicy:
     that, with the time that drafting takes, is slower than plain decoding, drafting pauses for longer and longer.
     """
 
-    def __init__(self, costs: PassCosts) -> None:
+    def __init__(self, costs: PassCosts, rates: AcceptanceRates | None = None) -> None:
         self.forecast = Forecast()  # of the latest pass
         self._costs = costs
-        self._rates, self._rows = AcceptanceRates(), HiddenRows()
+        self._rates, self._rows = AcceptanceRates() if rates is None else rates, HiddenRows()
         self._backoff = Backoff(UNPAID_STEPS, 1, LONGEST_PAUSE)
         self._overheads = [RunningMean(OVERHEAD_MEMORY, 0.0) for _ in ALIKE]
 

@@ -1,6 +1,6 @@
 """Learning from step to step: means, acceptance rates, pauses of what does not pay, and the worth of pseudo rows."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,14 @@ class AcceptanceRates:
 
     def __init__(self) -> None:
         self._rates: dict[Hashable, RunningMean] = {}
+
+    def known(self) -> dict[Hashable, tuple[float, float]]:
+        """Return each kind's rate, and the number of drafts that it is the mean of."""
+        return {kind: (float(rate.value), rate.weight) for kind, rate in self._rates.items()}
+
+    def restore(self, known: Mapping[Hashable, tuple[float, float]]) -> None:
+        """Replace all rates by what `known` has returned."""
+        self._rates = {kind: RunningMean(RATE_MEMORY, *rate) for kind, rate in known.items()}
 
     def __call__(self, node: Node) -> float:
         """Return the chance that a node is right if its parent is, 0 to 1."""

@@ -1,5 +1,6 @@
 """Conversations that people keep: begun anew, opened, gone on with, and what cannot be kept."""
 
+import errno
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ladechat.protocol import Message
+from ladechat.saved_drafts import drafts_file, drafts_folder
 from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets import flow
@@ -164,6 +166,26 @@ async def test_without_a_store_nothing_is_kept_and_the_keys_say_so() -> None:
         await answered(pilot, stage, "One?")
         await press(pilot, "ctrl+o", "ctrl+l", brings=lambda: len(stage.notices) == 2)
         assert all("--no-save" in notice for notice in stage.notices)
+
+
+async def test_what_drafting_has_learnt_is_deleted_by_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    files = [drafts_file("one"), drafts_file("another")]
+    drafts_folder().mkdir(parents=True)
+    for file in files:
+        file.write_bytes(b"")
+    async with Stage(FakeEngine(answers=ANSWERS)).running() as (pilot, stage):
+        await ask(pilot, "/forget", brings=lambda: "is deleted" in stage.notice)
+        assert not any(file.exists() for file in files)
+        monkeypatch.setattr(Path, "unlink", _may_not)
+        files[1].write_bytes(b"")
+        await ask(pilot, "/forget", brings=lambda: "Permission denied" in stage.notice)
+
+
+def _may_not(path: Path, missing_ok: bool = False) -> None:
+    raise PermissionError(errno.EACCES, "Permission denied")
 
 
 async def test_the_prompt_brings_back_questions_of_earlier_sessions(tmp_path: Path) -> None:

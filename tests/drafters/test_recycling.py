@@ -15,6 +15,7 @@ from ladechat.decoder.drafters.recycling import (
     CHANCES_LATER,
     UNKNOWN,
     RecyclingDrafter,
+    Successors,
     largest,
 )
 from ladechat.decoder.verify_mask import SlotTree
@@ -87,7 +88,7 @@ def test_the_token_before_the_pass_counts_too() -> None:
 
 
 def test_of_pairs_only_the_newer_are_remembered() -> None:
-    drafter = RecyclingDrafter(1, capacity=8)
+    drafter = RecyclingDrafter(1, Successors(capacity=8))
     for first in range(20):
         show(drafter, SlotTree.chain([first, 30]), [ranked(30), ranked(first)])
     assert drafts(drafter, [19, 30]) == [(19,)]

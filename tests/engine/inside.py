@@ -56,6 +56,7 @@ class Inside(Line):
         folder: the checkpoint.
         settings: what it begins with.
         maps: files of what was trained for the model.
+        warm_start: whether it drafts from earlier answers.
 
     Attributes:
         service: what its turns work with.
@@ -63,8 +64,10 @@ class Inside(Line):
         ready: what it said when it was.
     """
 
-    def __init__(self, folder: Path, settings: Settings = LOOKAHEAD, maps: Sequence[Path] = ()) -> None:
-        self.service = Service.of(load_on_cpu(folder, name=folder.name, maps=maps), settings)
+    def __init__(
+        self, folder: Path, settings: Settings = LOOKAHEAD, maps: Sequence[Path] = (), warm_start: bool = False
+    ) -> None:
+        self.service = Service.of(load_on_cpu(folder, name=folder.name, maps=maps), settings, warm_start)
         from_here, commands = os.pipe()
         events, to_here = os.pipe()
         self._stream = _Stream(to_here)
@@ -108,10 +111,12 @@ class Inside(Line):
 
 
 @contextlib.contextmanager
-def inside(folder: Path, settings: Settings = LOOKAHEAD, maps: Sequence[Path] = ()) -> Iterator[Inside]:
+def inside(
+    folder: Path, settings: Settings = LOOKAHEAD, maps: Sequence[Path] = (), warm_start: bool = False
+) -> Iterator[Inside]:
     """An engine in this process, ended behind it. The garbage collection of the tests stays as it is."""
     with patch.object(server, "collect_rarely", lambda: None):
-        engine = Inside(folder, settings, maps)
+        engine = Inside(folder, settings, maps, warm_start)
         try:
             yield engine
         finally:

@@ -33,7 +33,7 @@ def service(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
     """A runner whose larger passes cost hardly more than small ones, and whose timing takes long."""
     clock = Clock(monkeypatch, turn)
     service = service_of(checkpoint)
-    costs = service.decoders._shared.costs
+    costs = service.decoders.shared.costs
 
     def refresh() -> None:
         if not costs.known():
@@ -65,7 +65,7 @@ def test_the_window_is_told_to_take_part_exactly_where_it_does(service: Service)
     """It is chosen at the beginning, by what passes cost then; what is seen of costs later does not bring it back."""
     service.decoders.apply(Settings(decoder="auto"))
     service.decoders.prepare()
-    costs = service.decoders._shared.costs
+    costs = service.decoders.shared.costs
     for now in ({1: 0.001, 64: 0.1}, {1: 0.001, 64: 0.001}):
         costs._set(now)
         events = events_of(service, -1)

@@ -51,7 +51,7 @@ def test_auto_writes_the_same_and_gives_way_to_fixed_numbers_in_the_middle_of_an
     engine: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoders = engine.service.decoders
-    monkeypatch.setattr(decoders._shared, "costs", MadeUpCosts(moderate))  # drafts pay, whatever a clock says
+    monkeypatch.setattr(decoders.shared, "costs", MadeUpCosts(moderate))  # drafts pay, whatever a clock says
     monkeypatch.setattr(decoders, "_made", {})
     expected = engine.ask(LONG, max_new_tokens=LIMIT)[1].token_ids
     engine.send(Configure(decoder="auto"))

@@ -36,21 +36,78 @@ class Successor(NamedTuple):
     chance: float
 
 
-class RecyclingDrafter(Drafter):
-    """Proposes the most likely tree of successors from its tables alone: it needs no match in the text.
+class Successors:
+    """The most likely next tokens after a token, and after two tokens, as the logits of passes have shown them.
 
-    If they hold ``the → cat, dog`` and ``cat → sat``, the proposal after ``the`` is ``cat``, ``cat sat``, ``dog``.
     The table of single tokens takes 4 bytes per vocabulary entry and rank: 1.5 MB for 49,152 tokens.
 
     Args:
-        nodes: the most drafted tokens in a pass.
         capacity: the most pairs of tokens with stored successors.
     """
 
-    def __init__(self, nodes: int = 8, capacity: int = CAPACITY) -> None:
-        self.nodes, self._capacity = nodes, capacity
-        self._after_one: NDArray[np.int32] = np.empty((0, len(CHANCES)), np.int32)
+    def __init__(self, capacity: int = CAPACITY) -> None:
+        self._capacity = capacity
+        self._after_one = _no_successors(0)
         self._after_two: dict[tuple[int, int], list[int]] = {}
+
+    def tables(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return all successors as (n, 1 + ranks) rows after one token, and (m, 2 + ranks) rows after two."""
+        known = np.flatnonzero((self._after_one != UNKNOWN).any(axis=1))
+        after_one = np.column_stack([known, self._after_one[known]]).astype(np.int32)
+        after_two = [(*pair, *first) for pair, first in self._after_two.items()]
+        return after_one, np.array(after_two, np.int32).reshape(-1, 2 + len(CHANCES_AFTER_TWO))
+
+    def restore(self, after_one: NDArray[np.int32], after_two: NDArray[np.int32]) -> None:
+        """Replace all successors by those that `tables` has returned."""
+        self._after_one = _no_successors(int(after_one[:, 0].max(initial=UNKNOWN)) + 1)
+        self._after_one[after_one[:, 0]] = after_one[:, 1:]
+        self._after_two = {(before, token): first for before, token, *first in after_two.tolist()}
+
+    def learn(self, before: Sequence[int], tokens: Sequence[int], logits: torch.Tensor) -> None:
+        """Overwrite the successors of tokens, and of pairs of tokens; where one occurs twice, by its last row.
+
+        Args:
+            before: for each row the token before its last one; `UNKNOWN` where there is none.
+            tokens: for each row the last token.
+            logits: (T, vocabulary) of the token that follows.
+        """
+        vocabulary = logits.shape[-1]
+        if len(self._after_one) < vocabulary:
+            self._after_one = np.concatenate([self._after_one, _no_successors(vocabulary - len(self._after_one))])
+        likeliest = largest(logits, min(len(CHANCES), vocabulary))
+        self._after_one[tokens, : likeliest.shape[1]] = likeliest
+        first = likeliest[:, : len(CHANCES_AFTER_TWO)].tolist()
+        self._after_two.update(zip(zip(before, tokens, strict=True), first, strict=True))
+        if len(self._after_two) > self._capacity:
+            for pair in list(islice(self._after_two, self._capacity // 2)):
+                del self._after_two[pair]
+
+    def after(self, before: int, token: int) -> Iterator[Successor]:
+        """Yield the successors of the two tokens, then those of the last token that are not among them."""
+        row = self._after_one[token].tolist() if token < len(self._after_one) else []
+        first = self._after_two.get((before, token), [])
+        yield from map(Successor, first, _KINDS_AFTER_TWO, CHANCES_AFTER_TWO)
+        others = [one for one in row if one != UNKNOWN and one not in first]
+        yield from map(Successor, others, *((_KINDS_LATER, CHANCES_LATER) if first else (_KINDS, CHANCES)))
+
+
+def _no_successors(tokens: int) -> NDArray[np.int32]:
+    return np.full((tokens, len(CHANCES)), UNKNOWN, np.int32)
+
+
+class RecyclingDrafter(Drafter):
+    """Proposes the most likely tree of successors from tables alone: it needs no match in the text.
+
+    If they hold ``the → cat, dog`` and ``cat → sat``, the proposal after ``the`` is ``cat``, ``cat sat``, ``dog``.
+
+    Args:
+        nodes: the most drafted tokens in a pass.
+        successors: the tables, which may already hold successors.
+    """
+
+    def __init__(self, nodes: int = 8, successors: Successors | None = None) -> None:
+        self.nodes = nodes
+        self._successors = Successors() if successors is None else successors
         self._text: Sequence[int] = ()
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
@@ -69,7 +126,7 @@ class RecyclingDrafter(Drafter):
         def follow(parent: int, before: int, token: int, chance: float, depth: int) -> None:
             nonlocal order
             if depth <= room.depth:
-                for one in self._successors(before, token):
+                for one in self._successors.after(before, token):
                     order += 1
                     heapq.heappush(waiting, (-chance * one.chance, parent, order, one, token, depth))
 
@@ -82,30 +139,13 @@ class RecyclingDrafter(Drafter):
 
     def observe(self, result: PassResult, slots: Sequence[int]) -> None:
         """Overwrite the successors of every token of the pass; of a token that occurs twice, by its last slot."""
-        vocabulary = result.logits.shape[-1]
-        if len(self._after_one) != vocabulary:
-            self._after_one = np.full((vocabulary, len(CHANCES)), UNKNOWN, np.int32)
         tokens, parents = result.tree.tokens, result.tree.parents
-        likeliest = largest(result.logits, min(len(CHANCES), vocabulary))
-        self._after_one[tokens, : likeliest.shape[1]] = likeliest
         before = [self._before(1 + len(result.tokens)), *(tokens[parent] for parent in parents[1:])]
-        first = likeliest[:, : len(CHANCES_AFTER_TWO)].tolist()
-        self._after_two.update(zip(zip(before, tokens, strict=True), first, strict=True))
-        if len(self._after_two) > self._capacity:
-            for pair in list(islice(self._after_two, self._capacity // 2)):
-                del self._after_two[pair]
+        self._successors.learn(before, tokens, result.logits)
 
     def _before(self, count: int) -> int:
         """Return the token `count` places before the text's last one, or `UNKNOWN`."""
         return self._text[-1 - count] if len(self._text) > count else UNKNOWN
-
-    def _successors(self, before: int, token: int) -> Iterator[Successor]:
-        """Yield the successors of the two tokens, then those of the last token that are not among them."""
-        row = self._after_one[token].tolist() if token < len(self._after_one) else []
-        first = self._after_two.get((before, token), [])
-        yield from map(Successor, first, _KINDS_AFTER_TWO, CHANCES_AFTER_TWO)
-        others = [one for one in row if one != UNKNOWN and one not in first]
-        yield from map(Successor, others, *((_KINDS_LATER, CHANCES_LATER) if first else (_KINDS, CHANCES)))
 
 
 _KINDS, _KINDS_AFTER_TWO, _KINDS_LATER = (

@@ -4,7 +4,7 @@ After Hu et al. 2024 (SAM decoding, arXiv 2411.10666) and Oliaro et al. 2024 (Su
 are found as in LZ77 compressors: a table of pairs of tokens, each with a chain of its earlier places.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ladechat.decoder.common_prefix import common_prefix
@@ -59,11 +59,12 @@ class SuffixDrafter(Drafter):
     Args:
         nodes: the most drafted tokens in a pass.
         capacity: the most tokens stored.
+        texts: earlier texts of the model, the latest last.
     """
 
-    def __init__(self, nodes: int = 8, capacity: int = CAPACITY) -> None:
+    def __init__(self, nodes: int = 8, capacity: int = CAPACITY, texts: Iterable[Sequence[int]] = ()) -> None:
         self.nodes, self._capacity = nodes, capacity
-        self._known: list[int] = [BOUNDARY]
+        self._known: list[int] = [BOUNDARY, *(token for text in texts for token in (*text, BOUNDARY))]
         """The stored tokens: all texts in a row, the current one last."""
         self._pairs = Places(2)
         self._text: Sequence[int] = ()

@@ -1,5 +1,6 @@
 """The saved conversations in the chat: start another, or open one."""
 
+from ladechat.saved_drafts import forget_drafts
 from ladechat.screens.chat.context import STOP_FIRST, ChatContext
 from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.lists.conversations import Chosen, ConversationsScreen
@@ -53,6 +54,15 @@ class SavedConversations:
             self._chat.refuse(NOTHING_SAVED)
         else:
             self._chat.screen.app.push_screen(ConversationsScreen(self.store), self._open_chosen)
+
+    def action_forget(self) -> None:
+        """Delete what drafting has learnt from answers. The conversations stay."""
+        try:
+            forget_drafts()
+        except OSError as error:
+            self._chat.refuse(f"Not all of it can be deleted: {error.strerror or error}.", severity="error")
+        else:
+            self._chat.notify("What drafting has learnt from earlier answers is deleted. Conversations are still kept.")
 
     def _open_chosen(self, chosen: Chosen | None) -> None:
         """Continue the chosen conversation, at the place of the match."""
