@@ -126,6 +126,7 @@ def test_a_stop_ends_a_search_and_a_close_the_engine(end: str) -> None:
     steps, _ = wire.ask("What is it?", max_new_tokens=4)
     assert steps
     wire.close()
+    wire.close()
 
 
 class Report:
