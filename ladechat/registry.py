@@ -69,7 +69,7 @@ class Shared:
         """Forget what was learnt from answers, as far as a warm start would know it."""
         self.answers.clear()
         self.successors.restore(*Successors().tables())
-        self.rates.restore({})
+        self.rates.by_kind.clear()
 
 
 class Requirements(Protocol):

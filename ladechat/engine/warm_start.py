@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ladechat.decoder.drafters.recycling import CHANCES, CHANCES_AFTER_TWO, UNKNOWN
 from ladechat.files import read_saved, replace_file
 from ladechat.registry import Shared
+from ladechat.tuning.learning import RATE_MEMORY, RunningMean
 
 VERSION = "1"
 """Of the file's format. It is part of the file's name: a file of another version is not read."""
@@ -27,7 +28,9 @@ OWNER_ONLY = 0o600
 
 logger = logging.getLogger(__name__)
 
-_Rate = tuple[list[str | int], Annotated[float, msgspec.Meta(ge=0.0, le=1.0)], Annotated[float, msgspec.Meta(gt=0.0)]]
+_Rate = tuple[
+    tuple[str | int, ...], Annotated[float, msgspec.Meta(ge=0.0, le=1.0)], Annotated[float, msgspec.Meta(gt=0.0)]
+]
 
 
 class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,7 +60,7 @@ class WarmStart:
         if saved is not None:
             shared.answers.extend(saved.answers)
             shared.successors.restore(*_tables(saved))
-            shared.rates.restore({tuple(kind): (rate, weight) for kind, rate, weight in saved.rates})
+            shared.rates.by_kind.update((kind, RunningMean(RATE_MEMORY, *rate)) for kind, *rate in saved.rates)
 
     def add(self, answer: Sequence[int]) -> None:
         """Add an answer, a sequence of token ids, to those that the next `save` saves."""
@@ -81,7 +84,9 @@ class WarmStart:
             answers=_latest([*(saved.answers if saved else ()), *new]),
             after_one=after_one.astype("<i4").tobytes(),
             after_two=after_two.astype("<i4").tobytes(),
-            rates=[(list(kind), *rate) for kind, rate in shared.rates.known().items() if isinstance(kind, tuple)],
+            rates=[
+                (kind, one.value, one.weight) for kind, one in shared.rates.by_kind.items() if isinstance(kind, tuple)
+            ],
         )
         with contextlib.suppress(OSError):
             replace_file(self._file, msgspec.msgpack.encode(content), OWNER_ONLY)

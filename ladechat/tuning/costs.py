@@ -16,8 +16,7 @@ ROUNDS = 3
 BUDGET_SECONDS = 1.0  # no further round starts after so long
 TOO_DEAR = 8.0  # a pass of more than so many plain ones hardly pays: larger ones are not timed but extrapolated
 NEARLY_FREE = 1.3  # plain passes
-EVERYWHERE = 0.04  # how far a timed pass corrects all sizes: the machine has become slower, the text longer
-NEARBY = 0.12  # … and neighbouring sizes, in addition
+EVERYWHERE, NEARBY = 0.04, 0.12  # how far a timed pass corrects all sizes, and neighbouring ones in addition
 MOST_OFF = 2.0  # a single stall is no slow machine: a pass counts as at most this many times the expected time
 
 
@@ -72,8 +71,7 @@ class PassCosts:
     @property
     def slots_are_nearly_free(self) -> bool:
         """Whether a pass of many slots costs little more than a plain one, as on an idle GPU."""
-        curve = self.curve(SIZES[-1])
-        return bool(curve[-1] <= NEARLY_FREE * curve[0])
+        return bool(self.curve(SIZES[-1])[-1] <= NEARLY_FREE * self.curve(1)[0])
 
     def observe(self, slots: int, seconds: float) -> None:
         """Correct the costs by a timed pass: all sizes a little, neighbouring sizes more."""

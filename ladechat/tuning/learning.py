@@ -1,6 +1,6 @@
 """Learning from step to step: means, acceptance rates, pauses of what does not pay, and the worth of pseudo rows."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,19 +33,11 @@ class AcceptanceRates:
     """For each kind of node, the share that was right where its parent was; it need not be in the pass to be judged."""
 
     def __init__(self) -> None:
-        self._rates: dict[Hashable, RunningMean] = {}
-
-    def known(self) -> dict[Hashable, tuple[float, float]]:
-        """Return each kind's rate, and the number of drafts that it is the mean of."""
-        return {kind: (float(rate.value), rate.weight) for kind, rate in self._rates.items()}
-
-    def restore(self, known: Mapping[Hashable, tuple[float, float]]) -> None:
-        """Replace all rates by what `known` has returned."""
-        self._rates = {kind: RunningMean(RATE_MEMORY, *rate) for kind, rate in known.items()}
+        self.by_kind: dict[Hashable, RunningMean] = {}
 
     def __call__(self, node: Node) -> float:
         """Return the chance that a node is right if its parent is, 0 to 1."""
-        rate = self._rates.get(node.kind)
+        rate = self.by_kind.get(node.kind)
         return node.chance if rate is None else float(rate.value)
 
     def observe(self, nodes: Sequence[Node], tokens: Sequence[int]) -> None:
@@ -59,9 +51,9 @@ class AcceptanceRates:
                 right = tokens[before] == node.token
                 if right:
                     depths[index] = before + 1
-                if node.kind not in self._rates:
-                    self._rates[node.kind] = RunningMean(RATE_MEMORY, node.chance, ASSUMED)
-                self._rates[node.kind].add(float(right))
+                if node.kind not in self.by_kind:
+                    self.by_kind[node.kind] = RunningMean(RATE_MEMORY, node.chance, ASSUMED)
+                self.by_kind[node.kind].add(float(right))
 
 
 class Backoff:

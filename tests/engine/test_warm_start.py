@@ -123,7 +123,7 @@ def test_what_was_deleted_is_not_saved_again(tmp_path: Path) -> None:
     again = sharing(free)
     WarmStart(file, again, VOCABULARY)
     assert again.answers == [[7, 8, 9]]
-    assert not len(again.successors.tables()[0]) and not again.rates.known()
+    assert not len(again.successors.tables()[0]) and not again.rates.by_kind
 
 
 def test_only_the_latest_answers_stay_and_only_its_user_reads_them(tmp_path: Path) -> None:
