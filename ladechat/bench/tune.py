@@ -14,7 +14,11 @@ from ladechat.bench.questions import Question, read_questions
 from ladechat.catalog import DECODERS
 
 if TYPE_CHECKING:
+    from ladechat.bench.command import Stages
+    from ladechat.bench.figures import Figures
+    from ladechat.model.load import LoadedModel
     from ladechat.tuning.adaptive import Forecast
+    from ladechat.tuning.costs import PassCosts
 
 QUESTIONS = ("chat", "code", "multi_turn")
 MAX_NEW_TOKENS, LEAST_NEW_TOKENS = 64, 8
@@ -22,6 +26,9 @@ SECONDS_AN_ANSWER = 4.0
 """If passes take long, answers are shorter, so that plain decoding takes about this long for one."""
 LATEST = 30
 """The number of passes over which forecasts are averaged."""
+FEW_QUESTIONS = 2
+LOOKAHEAD = ((3, 3, 3), (5, 3, 5), (7, 5, 7), (10, 5, 10), (15, 5, 15))
+"""The settings of lookahead decoding that are compared: W, N and G."""
 SECONDS = 80.0
 """No question is started after this time: the acceptance rates of earlier ones are good enough."""
 
@@ -37,12 +44,8 @@ def run(model: str, device: str, dtype: str, quantize: str | None = None) -> int
 def _tune(model: str, device: str, dtype: str, quantize: str | None) -> int:
     with stages() as progress:
         loaded = load_model(model, device, dtype, progress, quantize)
-        from ladechat import registry
         from ladechat.bench.options import BenchRefused
-        from ladechat.bench.prompts import make_prompts
-        from ladechat.decoder.step import Limits
         from ladechat.model.load import pass_facts
-        from ladechat.tuning.adaptive import AdaptivePolicy
         from ladechat.tuning.costs import PassCosts
         from ladechat.tuning.saved import saved_file
 
@@ -55,30 +58,63 @@ def _tune(model: str, device: str, dtype: str, quantize: str | None) -> int:
         costs = PassCosts(loaded.runner, saved_file("costs", **pass_facts(loaded)))
         costs.measure()
         measured = costs.known()
-        name = next(info.name for info in DECODERS.values() if info.by_hand is not None)
-        decoder = registry.make(name, loaded.runner, registry.Shared(costs))
-        assert isinstance(decoder.policy, AdaptivePolicy)
         tokens = max(LEAST_NEW_TOKENS, min(MAX_NEW_TOKENS, int(SECONDS_AN_ANSWER / measured[1])))
-        forecasts: list[Forecast] = []
-        answered, until = 0, time.perf_counter() + SECONDS
-        progress.begin("answering, plainly and with drafts", len(questions))
-        for question in questions:
-            if answered and time.perf_counter() > until:
-                break
-            for prompt in make_prompts(loaded, [question], tokens, lambda: None):
-                forecasts += [
-                    decoder.policy.forecast for _ in decoder.run(prompt.token_ids, Limits(tokens, loaded.eos_ids))
-                ]
-            answered += 1
-            progress.advance()
+        forecasts, answered = _answer(loaded, costs, questions, tokens, progress)
+        settings = _try_settings(loaded, questions[:FEW_QUESTIONS], tokens, progress)
     console = tables_console()
     quantised = f", {loaded.quantization}" if loaded.quantization else ""
     console.print(f"{loaded.name} on {loaded.device}, {loaded.dtype}{quantised}")
     show(measured, [one for one in forecasts if one.drafting][-LATEST:], console)
+    show_settings(settings, console)
     if answered < len(questions) or tokens < MAX_NEW_TOKENS:
         asked = f"{answered} of {len(questions)} questions, in answers of up to {tokens} tokens"
         console.print(f"Passes take long here, so acceptance was learnt from {asked}.")
     return 0
+
+
+def _answer(
+    loaded: "LoadedModel", costs: "PassCosts", questions: Sequence[Question], tokens: int, progress: "Stages"
+) -> tuple[list["Forecast"], int]:
+    """Have `auto` answer questions, in up to `SECONDS`. Return its forecasts, and how many questions it answered."""
+    from ladechat import registry
+    from ladechat.bench.prompts import make_prompts
+    from ladechat.decoder.step import Limits
+    from ladechat.tuning.adaptive import AdaptivePolicy
+
+    name = next(info.name for info in DECODERS.values() if info.by_hand is not None)
+    decoder = registry.make(name, loaded.runner, registry.Shared(costs))
+    assert isinstance(decoder.policy, AdaptivePolicy)
+    forecasts: list[Forecast] = []
+    answered, until = 0, time.perf_counter() + SECONDS
+    progress.begin("answering, plainly and with drafts", len(questions))
+    for question in questions:
+        if answered and time.perf_counter() > until:
+            break
+        for prompt in make_prompts(loaded, [question], tokens, lambda: None):
+            forecasts += [
+                decoder.policy.forecast for _ in decoder.run(prompt.token_ids, Limits(tokens, loaded.eos_ids))
+            ]
+        answered += 1
+        progress.advance()
+    return forecasts, answered
+
+
+def _try_settings(
+    loaded: "LoadedModel", questions: Sequence[Question], tokens: int, progress: "Stages"
+) -> dict[str, "Figures"]:
+    """Return the figures of lookahead decoding at each of `LOOKAHEAD`, beside those of plain decoding, by name."""
+    from ladechat.bench.figures import figures
+    from ladechat.bench.measure import answers_in_all, measure
+    from ladechat.bench.methods import make_methods
+    from ladechat.bench.options import PLAIN, by_hand
+    from ladechat.bench.prompts import make_prompts
+    from ladechat.decoder.step import Limits
+
+    prompts = make_prompts(loaded, questions, tokens, lambda: None)
+    methods = make_methods(loaded, (PLAIN, by_hand().name), LOOKAHEAD)
+    progress.begin("trying W, N and G", answers_in_all(methods, prompts, 1))
+    rounds = measure(methods, prompts, Limits(tokens, loaded.eos_ids), 1, progress.advance)
+    return {method.name: figures(method.name, rounds, prompts) for method in methods}
 
 
 def mixed(questions: Sequence[Question]) -> list[Question]:
@@ -112,3 +148,31 @@ def show(seconds: dict[int, float], forecasts: Sequence["Forecast"], console: Co
         f"expected {fmean(one.tokens for one in forecasts):.2f} tokens of each. It chooses the number of drafts anew "
         "for every pass."
     )
+
+
+def show_settings(methods: dict[str, "Figures"], console: Console) -> None:
+    """Print the measured speed of lookahead decoding at each setting, and name the best one.
+
+    Args:
+        methods: plain decoding first, then each setting by its name, as in "lookahead 5,3,5".
+        console: the console to print to.
+    """
+    table = Table("W, N, G", "slots", "tokens a pass", "tok/s", "speed, × plain", title_justify="left")
+    table.title = "Lookahead decoding, measured"
+    for column in table.columns[1:]:
+        column.justify = "right"
+    speeds: dict[str, float] = {}
+    for name, one in methods.items():
+        numbers = name.partition(" ")[2].replace(",", ", ") or "plain"
+        if one.tokens_per_second is None or one.speedup is None:
+            continue
+        speeds[numbers] = one.speedup
+        counts = f"{one.slots / one.passes:.1f}", f"{one.tokens_per_step:.2f}"
+        table.add_row(numbers, *counts, f"{one.tokens_per_second:.1f}", f"{one.speedup:.2f}")
+    console.print(table)
+    best = max(speeds, key=lambda each: speeds[each], default="plain")
+    if best == "plain":
+        console.print("No window pays here: passes of many slots take too long.")
+    else:
+        options = " ".join(f"-{name} {number}" for name, number in zip("WNG", best.split(", "), strict=True))
+        console.print(f"The best of these here: --decoder lookahead {options}.")

@@ -4,9 +4,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from ladechat.bench import tune as module
+from ladechat.bench.figures import figures
+from ladechat.bench.methods import TimedAnswer
+from ladechat.bench.prompts import BenchPrompt
 from ladechat.bench.questions import Question
 from ladechat.shell import cli
 
@@ -33,10 +37,32 @@ def test_costs_and_choices_are_those_of_the_model_as_it_is_asked_for(
     result = tune("--model", checkpoint, *options)
     assert result.exit_code == 0, result.output
     assert f"{as_what} " in result.stdout.replace("\n", " ")
-    for part in ("What a pass costs", "tok/s", "The last passes that auto chose had"):
+    for part in ("What a pass costs", "tok/s", "The last passes that auto chose had", "Lookahead decoding, measured"):
         assert part in result.stdout
     headings = next(line for line in result.stdout.splitlines() if "tok/s" in line).strip("┃ ").split("┃")
     assert len({heading.strip() for heading in headings}) == len(headings) == 6
+
+
+@pytest.mark.parametrize(
+    ("seconds", "says"),
+    [
+        ((4.0, 3.0, 2.0), "The best of these here: --decoder lookahead -W 15 -N 5 -G 15."),
+        ((2.0, 3.0, 2.5), "No window"),
+    ],
+)
+def test_the_fastest_setting_of_lookahead_decoding_is_named(seconds: tuple[float, ...], says: str) -> None:
+    methods = ("autoregressive", "lookahead 5,3,5", "lookahead 15,5,15")
+    rounds = [{name: [answered(taken)] for name, taken in zip(methods, seconds, strict=True)}]
+    prompts = [BenchPrompt("chat", "one", [1], (1,) * 9)]
+    console = Console(record=True, width=100)
+    module.show_settings({name: figures(name, rounds, prompts) for name in methods}, console)
+    shown = console.export_text()
+    assert says in shown and "5, 3, 5" in shown and "plain" in shown
+
+
+def answered(seconds: float) -> TimedAnswer:
+    """Nine tokens in so many seconds."""
+    return TimedAnswer(tokens=(1,) * 9, first_tokens=1, passes=4, slots=40, first_seconds=1.0, rest_seconds=seconds)
 
 
 @pytest.mark.usefixtures("few_questions")
