@@ -147,7 +147,7 @@ def swap(model: PreTrainedModel, library: Library, quantize: str | None = None) 
         linear: Any = model.get_submodule(names[0])
         how = quantize and ("int8" if weight == output else quantize)
         own = linear.weight.t() if isinstance(linear, Conv1D) else linear.weight
-        packed = library.rounded(own.float(), how) if how else pack(own)
+        packed = library.rounded(own.float(), how) if how else pack(own, library.tiles)
         for name in names:
             _replace(model, name, PackedLinear(packed, model.get_submodule(name), library))
         tied = embeddings.get(weight)

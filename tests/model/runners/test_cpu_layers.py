@@ -2,6 +2,7 @@
 
 import copy
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,9 +46,13 @@ def fused(model: PreTrainedModel, library: Library) -> PreTrainedModel:
     return ours
 
 
-@pytest.fixture(scope="module", params=LLAMAS)
-def model(request: pytest.FixtureRequest, library: Library) -> PreTrainedModel:
-    return fused(random_model(3, **LLAMAS[request.param]), library)
+@pytest.fixture(scope="module", params=[*LLAMAS, "llama, in tiles"])
+def model(request: pytest.FixtureRequest, build_path: Path, library: Library) -> PreTrainedModel:
+    if request.param in LLAMAS:
+        return fused(random_model(3, **LLAMAS[request.param]), library)
+    with_tiles = Library(build_path, library.threads)
+    with_tiles.tiles = True
+    return fused(copy.deepcopy(random_model(3, num_key_value_heads=2)).bfloat16().float(), with_tiles)
 
 
 def text_of(seed: int, length: int) -> list[int]:
