@@ -25,11 +25,11 @@ constexpr int LANES = 4, ROWS = 6;
 // The name of what a processor does with them.
 constexpr const char* INSTRUCTIONS =
 #if defined(__AVX512VNNI__)
-    "AVX-512 with VNNI";
+    "AVX-512 VNNI";
 #elif defined(__AVX512F__)
     "AVX-512";
 #elif defined(__AVXVNNI__)
-    "AVX2 with VNNI";
+    "AVX2 VNNI";
 #elif defined(__AVX2__)
     "AVX2";
 #elif defined(__AVX__)
@@ -37,7 +37,7 @@ constexpr const char* INSTRUCTIONS =
 #elif defined(__aarch64__)
     "NEON";
 #else
-    "vectors of 128 bits";
+    "128-bit vectors";
 #endif
 constexpr int COLUMNS = 32;  // of a block of packed weights; `ladechat.model.kernels.library.COLUMNS`
 constexpr int LINE = 64;     // bytes of a cache line
