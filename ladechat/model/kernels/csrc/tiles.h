@@ -128,28 +128,30 @@ struct TileModel {
     static float normal(float number) { return std::fabs(number) < FLT_MIN ? 0 * number : number; }
 };
 
-// Rows x (rows, inner) in parts: tiles (rows / HEIGHT, steps, PARTS), of which the last has only the lines of real rows.
+// Rows x (rows, inner) in parts: tiles (rows / HEIGHT, steps, PARTS), the last ones with fewer lines than HEIGHT.
 class Split {
    public:
     Split(const float* x, int64_t rows, int64_t inner) : steps((inner + DEPTH - 1) / DEPTH) {
         static thread_local std::vector<Line> lines;
-        lines.resize((rows + HEIGHT - 1) / HEIGHT * steps * PARTS * HEIGHT);
+        lines.resize(std::max<size_t>(lines.size(), rows * steps * PARTS));
         tiles = lines.data();
-        for (int64_t row = 0; row < rows; ++row)
+        for (int64_t row = 0; row < rows; ++row) {
+            const int64_t above = row / HEIGHT * HEIGHT, height = std::min<int64_t>(HEIGHT, rows - above);
+            Line* to = lines.data() + above * steps * PARTS + (row - above);
             for (int64_t step = 0; step < steps; ++step) {
                 float rest[DEPTH] = {};
                 std::copy_n(x + row * inner + step * DEPTH, std::min<int64_t>(DEPTH, inner - step * DEPTH), rest);
-                Line* const to = lines.data() + (row / HEIGHT * steps + step) * PARTS * HEIGHT + row % HEIGHT;
-                for (int part = 0; part < PARTS; ++part)
+                for (int part = 0; part < PARTS; ++part, to += height)
                     for (int i = 0; i < DEPTH; ++i) {
-                        const BFloat first = first_bits(rest[i]);
-                        to[part * HEIGHT].numbers[i] = first;
-                        rest[i] -= as_float(first);
+                        to->numbers[i] = first_bits(rest[i]);
+                        rest[i] -= as_float(to->numbers[i]);
                     }
             }
+        }
     }
 
-    const Line* of(int64_t row) const { return tiles + row / HEIGHT * steps * PARTS * HEIGHT; }
+    // The tiles from a row on, a multiple of HEIGHT.
+    const Line* from(int64_t row) const { return tiles + row * steps * PARTS; }
 
     int64_t steps;
 
@@ -163,21 +165,22 @@ class Split {
     const Line* tiles;
 };
 
-// Up to HEIGHT rows, or twice as many if there are lower ones, times a block of weights (steps, 2, HEIGHT), into y.
+// `upper` rows of x, and `lower` ones in the tiles after theirs, times a block of weights (steps, 2, HEIGHT), into y.
 template <typename Tiles, bool with_lower>
-void tiled_block(const Line* x, int64_t steps, const Line* weights, float* y) {
+void tiled_block(const Line* x, int upper, int lower, int64_t steps, const Line* weights, float* y) {
+    const Line* below = x + upper * steps * PARTS;
     Tiles::template zero<0>();
     Tiles::template zero<1>();
     if constexpr (with_lower) Tiles::template zero<2>(), Tiles::template zero<3>();
     for (int64_t step = 0; step < steps; ++step, weights += 2 * HEIGHT) {
         Tiles::template load<4>(weights);
         Tiles::template load<5>(weights + HEIGHT);
-        for (int part = 0; part < PARTS; ++part, x += HEIGHT) {
+        for (int part = 0; part < PARTS; ++part, x += upper, below += lower) {
             Tiles::template load<6>(x);
             Tiles::template multiply<0, 6, 4>();
             Tiles::template multiply<1, 6, 5>();
             if constexpr (with_lower) {
-                Tiles::template load<7>(x + steps * PARTS * HEIGHT);
+                Tiles::template load<7>(below);
                 Tiles::template multiply<2, 7, 4>();
                 Tiles::template multiply<3, 7, 5>();
             }
@@ -195,10 +198,11 @@ void tiled_block(const Line* x, int64_t steps, const Line* weights, float* y) {
 template <typename Tiles>
 void tiled_rows(int64_t count, const Split& x, int64_t first, const Line* weights, float* y) {
     for (int64_t row = 0; row < count; row += 2 * HEIGHT) {
-        const int here = int(std::min<int64_t>(2 * HEIGHT, count - row)), lower = std::max(0, here - HEIGHT);
-        Tiles::shape(Shape(here - lower, lower));
+        const int upper = int(std::min<int64_t>(HEIGHT, count - row));
+        const int lower = int(std::min<int64_t>(HEIGHT, count - row - upper));
+        Tiles::shape(Shape(upper, lower));
         const auto block = lower ? tiled_block<Tiles, true> : tiled_block<Tiles, false>;
-        block(x.of(first + row), x.steps, weights, y + row * COLUMNS);
+        block(x.from(first + row), upper, lower, x.steps, weights, y + row * COLUMNS);
     }
     Tiles::release();
 }
