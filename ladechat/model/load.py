@@ -16,7 +16,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from ladechat.model.checkpoint.faults import faults_said
 from ladechat.model.checkpoint.files import LoadError, check_files, is_gguf, tokenizer_fingerprint
 from ladechat.model.kernels.build import Build
-from ladechat.model.kernels.swap import made_for_kernels, packed_share, use_kernels
+from ladechat.model.kernels.swap import made_for_kernels, packed_share, products_of, use_kernels
 from ladechat.model.loading.config import MOST, read_config, unusable_size, what_is_wrong
 from ladechat.model.loading.device import (
     Threads,
@@ -184,6 +184,7 @@ def load(
                 if quantize and (share := packed_share(model)) < 1 / 2:
                     missing = f"Only {share:.0%} of the weights are quantised: torch computes the others (experts)."
             threads = Threads(torch.get_num_threads(), library.threads if library else 0)
+            products = f" ({products_of(model, library)})" if library else ""
         report(CHECK_STAGE)
         runner = _check(model, plan.context_length, workers)
         vocabulary = int(text.vocab_size)
@@ -205,7 +206,7 @@ def load(
             layers=int(text.num_hidden_layers),
             vocabulary=vocabulary,
             context_length=plan.context_length,
-            device=device_name(place) if workers is None else f"{len(plan.devices)} × {device_name(place)}",
+            device=device_name(place) + products if workers is None else f"{len(plan.devices)} × {device_name(place)}",
             dtype=str(model.dtype).removeprefix("torch."),
             quantization=gguf.quantization if gguf else plan.method or quantize,
             sampling_defaults=generation.sampling,
@@ -330,7 +331,7 @@ def pass_facts(loaded: LoadedModel) -> dict[str, Any]:
     return {
         "config": {key: value for key, value in model.config.to_dict().items() if key != "_name_or_path"},
         "weights": fingerprint(loaded.folder),
-        "device": loaded.device,  # includes the number of devices that share the model
+        "device": loaded.device,  # includes the number of devices that share the model, or the CPU's instructions
         "dtype": loaded.dtype,
         "quantization": loaded.quantization,
         "attention": model.config._attn_implementation,

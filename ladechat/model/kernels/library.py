@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ladechat.model.kernels.build import LOADING, Build, BuildError
-from ladechat.model.kernels.packing import GROUPED, INTEGERS, KINDS, Packed, pack, room_for_integers
+from ladechat.model.kernels.packing import FLOATS, GROUPED, INTEGERS, KINDS, Packed, pack, room_for_integers
 
 MOST_SLOTS = 64
 """Attention of more slots is left to torch."""
@@ -91,6 +91,10 @@ class _Attention(ctypes.Structure):
 class Library:
     """The compiled kernels in a file (see `ladechat.model.kernels.build`); at most `threads` threads share a call.
 
+    Attributes:
+        tiles: whether weights in bfloat16 are multiplied in tiles, by AMX, and have to be packed for them.
+        instructions: the name of the processor's instructions by which all else is computed.
+
     Raises:
         OSError: the file is not a library for this machine.
     """
@@ -109,6 +113,9 @@ class Library:
         self._functions: dict[str, Any] = {name: getattr(functions, name) for name in arguments}
         for name, function in self._functions.items():
             function.argtypes, function.restype = arguments[name], None
+        functions.has_tiles.restype, functions.instructions.restype = ctypes.c_bool, ctypes.c_char_p
+        self.tiles: bool = functions.has_tiles()
+        self.instructions: str = functions.instructions().decode()
 
     def rounded(self, weight: Tensor, kind: str) -> Packed:
         """Return (columns, inner) float32 weights packed as integers, "int8" or "int4": the nearest ones."""
@@ -196,7 +203,7 @@ class Library:
         dice = torch.Generator().manual_seed(0)
         x, weight = torch.randint(-127, 127, (5, 70), generator=dice).float(), torch.randn(70, 70, generator=dice)
         x[:, ::GROUPED] = 127  # so that rounding to 8 bits changes nothing
-        packed = [pack(weight), pack(weight.bfloat16().float()), pack(weight.half().float())]
+        packed = [pack(weight.to(kind).float(), self.tiles) for kind in FLOATS.values()]
         packed += [self.rounded(weight, kind) for kind in INTEGERS]
         found = [self.product(Matrix.of(one))(x) / 100 for one in packed]
         expected = [x @ one.weight().T / 100 for one in packed]

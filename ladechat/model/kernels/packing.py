@@ -1,7 +1,7 @@
 """The weights of linear layers in the order in which the kernels read them, as exact numbers or as integers.
 
-As integers they lie in groups of `GROUPED` inputs. The weights of a column in a group share a scale: weight = scale ·
-integer. See `csrc/integers.h`.
+Numbers in bfloat16 lie in tiles where the processor multiplies these (AMX), see `csrc/tiles.h`. Integers lie in groups
+of `GROUPED` inputs. The weights of a column in a group share a scale: weight = scale · integer. See `csrc/integers.h`.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,11 @@ FLOATS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 INTEGERS = {"int8": 8, "int4": 4}
 """The bits of an integer."""
 
-KINDS = (*FLOATS, *INTEGERS)
+TILED = "bfloat16 in tiles"
+DEPTH = 32
+"""The inputs of a tile, as in `csrc/tiles.h`: 16 lines of two for each of 16 columns."""
+
+KINDS = (*FLOATS, *INTEGERS, TILED)
 """What weights are packed as, numbered as in `csrc/linear.h`."""
 
 COLUMNS_AT_ONCE = 1024
@@ -34,8 +38,8 @@ class Packed:
     """The packed weights of a linear layer.
 
     Attributes:
-        data: (blocks, inner, COLUMNS) numbers, or (blocks, groups, bytes of a group) uint8; the last block and the last
-            group are padded with zeros.
+        data: (blocks, inner, COLUMNS) numbers, or (blocks, groups, bytes of a group) uint8, or (blocks, steps, 2, 16,
+            16, 2) in tiles; the last block, group and step are padded with zeros.
         kind: one of `KINDS`.
         columns: the size of the layer's output.
         inner: the size of its input.
@@ -55,6 +59,9 @@ class Packed:
         block, column = columns // COLUMNS, columns % COLUMNS
         if self.kind in FLOATS:
             return self.data[block, :, column].float()
+        if self.kind == TILED:
+            in_tiles: Tensor = self.data[block, :, column // 16, :, column % 16].float()
+            return in_tiles.flatten(-3)[..., : self.inner]
         scales = self.data[..., : 2 * COLUMNS].view(torch.bfloat16)[block, :, column].float()
         steps = self.data[..., 2 * COLUMNS :].view(*self.data.shape[:2], -1, COLUMNS, 4)
         fours = steps[block, :, :, column]
@@ -65,20 +72,30 @@ class Packed:
         return rows[..., : self.inner]
 
 
-def pack(weight: Tensor) -> Packed:
-    """Return (columns, inner) weights packed as numbers.
+def pack(weight: Tensor, tiles: bool = False) -> Packed:
+    """Return (columns, inner) weights packed as numbers; those in bfloat16 in tiles, if the processor has `tiles`.
 
     They are in 16 bits where these hold every number exactly, as for a checkpoint saved in 16 bits: half the memory to
     read, and the same sums.
     """
     columns, inner = weight.shape
     kind = next((kind for kind in ("bfloat16", "float16") if _holds(FLOATS[kind], weight)), "float32")
+    if tiles and kind == "bfloat16":
+        return Packed(_in_tiles(weight), TILED, columns, inner)
     packed = weight.new_empty(-(-columns // COLUMNS), inner, COLUMNS, dtype=FLOATS[kind])
     whole = columns // COLUMNS
     packed[:whole] = weight[: whole * COLUMNS].reshape(whole, COLUMNS, inner).transpose(1, 2)
     if columns % COLUMNS:
         packed[whole].zero_()[:, : columns % COLUMNS] = weight[whole * COLUMNS :].t()
     return Packed(packed, kind, columns, inner)
+
+
+def _in_tiles(weight: Tensor) -> Tensor:
+    columns, inner = weight.shape
+    lacking = (0, -inner % DEPTH, 0, -columns % COLUMNS)
+    padded = torch.nn.functional.pad(weight, lacking) if any(lacking) else weight
+    tiles = padded.reshape(-(-columns // COLUMNS), 2, 16, -(-inner // DEPTH), 16, 2).permute(0, 3, 1, 4, 2, 5)
+    return weight.new_empty(tiles.shape, dtype=torch.bfloat16).copy_(tiles)
 
 
 def room_for_integers(columns: int, inner: int, kind: str) -> Packed:

@@ -13,7 +13,7 @@ from transformers.masking_utils import sdpa_mask
 from transformers.pytorch_utils import Conv1D
 
 from ladechat.model.kernels.library import Library, Matrix
-from ladechat.model.kernels.packing import FLOATS, INTEGERS, Packed, pack
+from ladechat.model.kernels.packing import FLOATS, INTEGERS, TILED, Packed, pack
 
 ATTENTION = "ladechat"
 """The name of our attention in transformers' registry."""
@@ -32,7 +32,7 @@ class PackedLinear(nn.Module):
         self._transposed = isinstance(linear, Conv1D)
         self.bias = linear.bias
         self.in_features, self.out_features = packed.inner, packed.columns
-        self.rounds = packed.kind in INTEGERS
+        self.rounds, self.tiled = packed.kind in INTEGERS, packed.kind == TILED
         bias: Any = linear.bias
         if bias is not None:
             bias.data = bias.data.float()
@@ -87,6 +87,12 @@ class RMSNorm(nn.Module):
 def computes_in_integers(model: nn.Module) -> bool:
     """Return whether some linear layers of a model have integers as weights, and so round what they are given."""
     return any(isinstance(one, PackedLinear) and one.rounds for one in model.modules())
+
+
+def products_of(model: nn.Module, library: Library) -> str:
+    """Return the name of the processor's instructions by which a model's linear layers are computed."""
+    tiled = any(isinstance(one, PackedLinear) and one.tiled for one in model.modules())
+    return "AMX" if tiled else library.instructions
 
 
 @torch.no_grad()
@@ -147,7 +153,7 @@ def swap(model: PreTrainedModel, library: Library, quantize: str | None = None) 
         linear: Any = model.get_submodule(names[0])
         how = quantize and ("int8" if weight == output else quantize)
         own = linear.weight.t() if isinstance(linear, Conv1D) else linear.weight
-        packed = library.rounded(own.float(), how) if how else pack(own)
+        packed = library.rounded(own.float(), how) if how else pack(own, library.tiles)
         for name in names:
             _replace(model, name, PackedLinear(packed, model.get_submodule(name), library))
         tied = embeddings.get(weight)

@@ -1,6 +1,7 @@
 // Calls every kernel with matrices, caches and trees of many shapes, in arrays that are exactly as large as they say, so
 // that a sanitizer finds what is read or written beyond their ends. The results are compared elsewhere.
 
+#include <cstdlib>
 #include <random>
 #include <vector>
 
@@ -21,6 +22,7 @@ static std::vector<float> numbers(int64_t count) {
 // A matrix of any kind, with the memory that it points to.
 struct Made {
     std::vector<uint8_t> packed;
+    std::vector<Line> lines;
     std::vector<float> bias;
     Matrix matrix;
 
@@ -30,10 +32,15 @@ struct Made {
             const int bits = kind == Kind::int8 ? 8 : 4;
             packed.resize(blocks * groups * (bits == 8 ? sizeof(Group<8>) : sizeof(Group<4>)));
             pack(numbers(inner * columns).data(), packed.data(), columns, inner, bits);
+        } else if (kind == Kind::tiled) {
+            lines.resize(blocks * ((inner + DEPTH - 1) / DEPTH) * 2 * HEIGHT);
+            for (Line& line : lines)
+                for (BFloat& number : line.numbers) number = as_bfloat(std::normal_distribution<float>()(dice));
         } else {
             packed.resize(blocks * inner * COLUMNS * (kind == Kind::float32 ? 4 : 2));
         }
-        matrix = {kind, packed.data(), between(0, 1) ? bias.data() : nullptr, inner, columns};
+        const void* const weights = kind == Kind::tiled ? static_cast<const void*>(lines.data()) : packed.data();
+        matrix = {kind, weights, between(0, 1) ? bias.data() : nullptr, inner, columns};
     }
 };
 
@@ -43,6 +50,19 @@ static void products(Kind kind) {
     std::vector<float> y(rows * columns);
     linear(&made.matrix, numbers(rows * inner).data(), y.data(), rows, 2);
 }
+
+#ifdef WITH_AMX
+// What AMX computes where it runs has the bits of the model.
+static void compare_tiles() {
+    const int64_t rows = between(1, 100), inner = between(1, 200);
+    const Made made(Kind::tiled, inner, COLUMNS);
+    const Split split(numbers(rows * inner).data(), rows, inner);
+    std::vector<float> found(rows * COLUMNS), expected(rows * COLUMNS);
+    tiled_rows<Amx>(rows, split, 0, made.lines.data(), found.data());
+    tiled_rows<TileModel>(rows, split, 0, made.lines.data(), expected.data());
+    if (found != expected) std::abort();
+}
+#endif
 
 static void layers(Kind kind) {
     const int64_t slots = between(1, 40), cached = between(0, 40), tokens = cached + slots, dim = 2 * between(1, 20);
@@ -64,9 +84,13 @@ static void layers(Kind kind) {
 }
 
 int main() {
-    for (int round = 0; round < 20; ++round)
-        for (const Kind kind : {Kind::float32, Kind::bfloat16, Kind::float16, Kind::int8, Kind::int4}) {
+    for (int round = 0; round < 20; ++round) {
+        for (const Kind kind : {Kind::float32, Kind::bfloat16, Kind::float16, Kind::int8, Kind::int4, Kind::tiled}) {
             products(kind);
             layers(kind);
         }
+#ifdef WITH_AMX
+        if (amx_runs) compare_tiles();
+#endif
+    }
 }

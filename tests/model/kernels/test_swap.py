@@ -130,6 +130,12 @@ def test_torch_has_one_thread_beside_the_kernels_unless_it_computes_most_of_the_
         torch.set_num_threads(before)
 
 
+def processor_has() -> set[str]:
+    """The features of this machine's processor, as Linux names them."""
+    cpuinfo = Path("/proc/cpuinfo")
+    return set(cpuinfo.read_text(encoding="utf-8").split()) if cpuinfo.exists() else set()
+
+
 class NoBuild(Build):
     """A build that has failed."""
 
@@ -189,6 +195,15 @@ def test_weights_are_read_in_the_type_that_the_files_have_and_not_in_the_one_tha
     save_file(tensors, weights, {"format": "pt"})
     layer: Any = load_on_cpu(folder, "auto", kernels=build).model.get_decoder().layers[0]
     assert torch.equal(layer.self_attn.q_proj.weight, tensors["model.layers.0.self_attn.q_proj.weight"])
+
+
+def test_the_device_of_a_model_names_the_instructions_by_which_it_is_multiplied(build: Build, tmp_path: Path) -> None:
+    folder = save_checkpoint(tmp_path)  # in float16, which AMX does not multiply
+    device = load_on_cpu(folder, kernels=build).device
+    assert load_on_cpu(folder).device == "cpu"
+    assert device in ("cpu (NEON)", "cpu (128-bit vectors)") or device.startswith("cpu (AVX")
+    has = processor_has()
+    assert ("512" in device, "VNNI" in device) == ("avx512f" in has, bool({"avx512_vnni", "avx_vnni"} & has))
 
 
 @pytest.mark.parametrize("fault", ["no library", "one that computes something else"])

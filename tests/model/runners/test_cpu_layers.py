@@ -2,6 +2,7 @@
 
 import copy
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from transformers import PreTrainedModel
 
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.kernels.library import Library
-from ladechat.model.kernels.swap import swap
+from ladechat.model.kernels.swap import products_of, swap
 from ladechat.model.loading.self_check import choose_runner
 from ladechat.model.runners.cpu_layers import fuse_layers
 from ladechat.model.runners.logits import fill
@@ -45,9 +46,15 @@ def fused(model: PreTrainedModel, library: Library) -> PreTrainedModel:
     return ours
 
 
-@pytest.fixture(scope="module", params=LLAMAS)
-def model(request: pytest.FixtureRequest, library: Library) -> PreTrainedModel:
-    return fused(random_model(3, **LLAMAS[request.param]), library)
+@pytest.fixture(scope="module", params=[*LLAMAS, "llama, in tiles"])
+def model(request: pytest.FixtureRequest, build_path: Path, library: Library) -> PreTrainedModel:
+    if request.param in LLAMAS:
+        return fused(random_model(3, **LLAMAS[request.param]), library)
+    with_tiles = Library(build_path, library.threads)
+    with_tiles.tiles = True
+    ours = fused(copy.deepcopy(random_model(3, num_key_value_heads=2)).bfloat16().float(), with_tiles)
+    assert products_of(ours, with_tiles) == "AMX"
+    return ours
 
 
 def text_of(seed: int, length: int) -> list[int]:

@@ -18,6 +18,12 @@ EXPORTED void linear(const Matrix* matrix, const float* x, float* y, int64_t row
     product(x, *matrix, y, rows, threads);
 }
 
+// Whether products with bfloat16 run in tiles, for which their weights have to be packed.
+EXPORTED bool has_tiles() { return amx_runs; }
+
+// What the other products are computed with.
+EXPORTED const char* instructions() { return INSTRUCTIONS; }
+
 // Weights (columns, inner) as integers in groups, see `Group`.
 EXPORTED void pack(const float* weights, void* groups, int64_t columns, int64_t inner, int bits) {
     if (bits == 8) return pack_integers(weights, columns, inner, static_cast<Group<8>*>(groups));

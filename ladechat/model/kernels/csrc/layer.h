@@ -68,8 +68,7 @@ inline void project(const Layer& layer, const LayerPass& pass, const float* norm
     float* const all = projected.data();
     const int64_t query_blocks = layer.query.blocks(), key_blocks = layer.key.blocks();
     const int64_t blocks = query_blocks + key_blocks + layer.value.blocks();
-    const bool with_integers = layer.query.is_rounded() || layer.key.is_rounded() || layer.value.is_rounded();
-    const Input input(normed, pass.slots, layer.width(), with_integers);
+    const Input input(normed, pass.slots, {&layer.query, &layer.key, &layer.value});
     share(pass.slots, blocks, layer.width(), threads, [&](int64_t first, int64_t count, int64_t block) {
         const int part = block < query_blocks ? 0 : block < query_blocks + key_blocks ? 1 : 2;
         const int64_t own = block - (part > 0 ? query_blocks : 0) - (part > 1 ? key_blocks : 0);
@@ -95,7 +94,7 @@ inline void project(const Layer& layer, const LayerPass& pass, const float* norm
 // silu(gate) · up of the normed states (slots, width), into `gated` (slots, columns).
 inline void gate_up(const Layer& layer, int64_t slots, const float* normed, float* gated, int threads) {
     const int64_t columns = layer.gate.columns;
-    const Input input(normed, slots, layer.width(), layer.gate.is_rounded() || layer.up.is_rounded());
+    const Input input(normed, slots, {&layer.gate, &layer.up});
     share(slots, layer.gate.blocks(), 2 * layer.width(), threads, [&](int64_t first, int64_t count, int64_t block) {
         float gates[GROUP * COLUMNS], ups[GROUP * COLUMNS];
         multiply(input, first, count, layer.gate, block, gates);

@@ -3,22 +3,25 @@
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 
 #include "integers.h"
 #include "pool.h"
 #include "registers.h"
+#include "tiles.h"
 
 namespace ladechat {
 
 constexpr int64_t AHEAD = 128;        // rows of weights to prefetch: more than processors do by themselves
 constexpr int64_t GROUP = 96;         // rows of x that stay in the second-level cache while all weights pass
 constexpr int64_t WORTH_SHARING = 1 << 18;  // multiplications from which on sharing among threads pays
+static_assert(GROUP % (2 * HEIGHT) == 0);
 
-enum class Kind : int64_t { float32, bfloat16, float16, int8, int4 };
+enum class Kind : int64_t { float32, bfloat16, float16, int8, int4, tiled };
 
-// A linear layer: weights packed as (blocks, inner, COLUMNS), integers as (blocks, groups), see `Group`, both padded with
-// zeros; and a bias or none.
+// A linear layer: weights packed as (blocks, inner, COLUMNS), integers as (blocks, groups), see `Group`, tiles as (blocks,
+// steps, 2, HEIGHT), see `Line`, all padded with zeros; and a bias or none.
 struct Matrix {
     Kind kind;
     const void* packed;
@@ -75,14 +78,17 @@ void any_rows(int64_t rows, const float* x, int64_t x_stride, const Weight* weig
         if (rows) any_rows<Weight, most - 1>(rows, x, x_stride, weights, weights_stride, y, y_stride, inner, adding);
 }
 
-// Rows x (rows, inner), and the same in 8 bits if they are multiplied with integers.
+// Rows x (rows, inner), and the same in 8 bits or in parts if they are multiplied with integers or tiles.
 struct Input {
     const float* x;
-    int64_t rows, inner;
     std::optional<Rounded> rounded;
+    std::optional<Split> split;
 
-    Input(const float* x, int64_t rows, int64_t inner, bool with_integers) : x(x), rows(rows), inner(inner) {
-        if (with_integers) rounded.emplace(x, rows, inner);
+    Input(const float* x, int64_t rows, std::initializer_list<const Matrix*> matrices) : x(x) {
+        for (const Matrix* matrix : matrices) {
+            if (matrix->is_rounded() && !rounded) rounded.emplace(x, rows, matrix->inner);
+            if (matrix->kind == Kind::tiled && !split) split.emplace(x, rows, matrix->inner);
+        }
     }
 };
 
@@ -101,6 +107,11 @@ inline void multiply(const Input& input, int64_t first, int64_t count, const Mat
         case Kind::float16: by_floats(static_cast<const Half*>(matrix.packed)); break;
         case Kind::int8: by_integers(static_cast<const Group<8>*>(matrix.packed)); break;
         case Kind::int4: by_integers(static_cast<const Group<4>*>(matrix.packed)); break;
+        case Kind::tiled: {
+            const Line* const tiles = static_cast<const Line*>(matrix.packed);
+            tiled(count, *input.split, first, tiles + block * input.split->steps * 2 * HEIGHT, y);
+            break;
+        }
     }
     if (matrix.bias)
         for (int64_t row = 0; row < count; ++row)
@@ -120,7 +131,7 @@ void share(int64_t rows, int64_t blocks, int64_t inner, int threads, const Task&
 
 // x (rows, inner) times a matrix into y (rows, columns), or added to it.
 inline void product(const float* x, const Matrix& matrix, float* y, int64_t rows, int threads, bool adding = false) {
-    const Input input(x, rows, matrix.inner, matrix.is_rounded());
+    const Input input(x, rows, {&matrix});
     share(rows, matrix.blocks(), matrix.inner, threads, [&](int64_t first, int64_t count, int64_t block) {
         float some[GROUP * COLUMNS];
         multiply(input, first, count, matrix, block, some);

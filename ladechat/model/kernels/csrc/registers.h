@@ -22,6 +22,23 @@ constexpr int LANES = 8, ROWS = 6;
 #else
 constexpr int LANES = 4, ROWS = 6;
 #endif
+// The name of what a processor does with them.
+constexpr const char* INSTRUCTIONS =
+#if defined(__AVX512VNNI__)
+    "AVX-512 VNNI";
+#elif defined(__AVX512F__)
+    "AVX-512";
+#elif defined(__AVXVNNI__)
+    "AVX2 VNNI";
+#elif defined(__AVX2__)
+    "AVX2";
+#elif defined(__AVX__)
+    "AVX";
+#elif defined(__aarch64__)
+    "NEON";
+#else
+    "128-bit vectors";
+#endif
 constexpr int COLUMNS = 32;  // of a block of packed weights; `ladechat.model.kernels.library.COLUMNS`
 constexpr int LINE = 64;     // bytes of a cache line
 constexpr int TOKENS = 16;   // whose values stay in the cache while all heads and slots read them
