@@ -28,8 +28,14 @@ LLAMAS: dict[str, dict[str, Any]] = {
     "mistral, window": {"model_type": "mistral", "sliding_window": 6},
     "qwen2": {"model_type": "qwen2"},
     "qwen3": {"model_type": "qwen3", "head_dim": 24},
-}
-OTHERS = ["granite", "ministral3", "smollm3", "gpt2", "gemma2", "mixtral", "phi3", "cohere", "olmo2"]
+    "gemma": {"model_type": "gemma", "num_key_value_heads": 1},
+    "gemma2, windows, a low cap": {
+        "model_type": "gemma2", "sliding_window": 6, "attn_logit_softcapping": 2.0, "query_pre_attn_scalar": 5,
+        "tie_word_embeddings": True, "attn_implementation": "eager",
+    },
+    "gemma3, windows": {"model_type": "gemma3_text", "sliding_window": 6, "num_hidden_layers": 6},
+}  # fmt: skip
+OTHERS = ["granite", "ministral3", "smollm3", "gpt2", "vaultgemma", "mixtral", "phi3", "cohere", "olmo2"]
 
 
 def fused(model: PreTrainedModel, library: Library) -> PreTrainedModel:
