@@ -107,7 +107,7 @@ def test_numbers_too_small_for_a_scale_are_0(kernels: Library) -> None:
 
 @given(seed=st.integers(0, 2**31), inner=st.integers(1, 200), columns=st.integers(1, 100))
 def test_rounded_weights_are_near_the_weights(kernels: Library, seed: int, inner: int, columns: int) -> None:
-    """By half a step of 8 bits, of which the largest weight is 127; of 4 bits by one and a half of 8.5: seven are most."""
+    """By half a step of 8 bits at most, of which the largest weight has 127; by one and a half of 4 bits, of 8.5."""
     weight = drawn(seed, columns, inner)
     largest = grouped(weight.abs()).amax(-1)
     for quantize, steps in (("int8", 127), ("int4", 5.6)):
