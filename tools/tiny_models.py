@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 
+from ladechat.model.kernels.soft_cap import attention_for, soft_cap
+
 with Path(__file__).with_suffix(".toml").open("rb") as _file:
     _read: dict[str, Any] = tomllib.load(_file)
 
@@ -47,8 +49,10 @@ def _stays_unset(config: PreTrainedConfig, name: str) -> bool:
 def tiny_model(model_type: str, seed: int = 0, **changes: Any) -> PreTrainedModel:
     """A random model of a type, in float32, whose greedy text does not settle into a loop at once."""
     torch.manual_seed(seed)
+    config = tiny_config(model_type, **changes)
+    attention = None if soft_cap(config) is None else attention_for(config)
     model: PreTrainedModel = AutoModelForCausalLM.from_config(
-        tiny_config(model_type, **changes), dtype=torch.float32
+        config, dtype=torch.float32, attn_implementation=attention
     ).eval()
     with torch.no_grad():
         for parameter in model.parameters():

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ladechat.model.kernels.build import LOADING, Build, BuildError
 from ladechat.model.kernels.packing import FLOATS, GROUPED, INTEGERS, KINDS, Packed, pack, room_for_integers
+from ladechat.model.kernels.soft_cap import capped_attention
 
 MOST_SLOTS = 64
 """Attention of more slots is left to torch."""
@@ -19,6 +20,9 @@ MOST_SLOTS = 64
 CRASHES = 2
 """The consecutive crashes after which a library is not loaded any more: one may be a power cut, or a kill."""
 
+
+ACTIVATIONS = ("silu", "gelu_tanh")
+"""Those of an MLP, numbered as in `csrc/layer.h`."""
 
 _pointer, _number = ctypes.c_void_p, ctypes.c_int64
 
@@ -46,16 +50,16 @@ class Matrix(ctypes.Structure):
 
 
 class Layer(ctypes.Structure):
-    """The weights of a decoder layer, as in `csrc/layer.h`."""
+    """The weights of a decoder layer, as in `csrc/layer.h`. A norm that it lacks is None; without a cap, that is 0."""
 
     MATRICES = ("query", "key", "value", "output", "gate", "up", "down")
-    NORMS = ("attention_norm", "query_norm", "key_norm", "mlp_norm")
+    NORMS = ("attention_norm", "query_norm", "key_norm", "after_attention", "mlp_norm", "after_mlp")
     _fields_: ClassVar = [
         *((name, Matrix) for name in MATRICES),
         *((name, _pointer) for name in NORMS),
         ("head_dim", _number),
-        ("epsilon", ctypes.c_float),
-        ("scale", ctypes.c_float),
+        ("activation", _number),
+        *((name, ctypes.c_float) for name in ("epsilon", "scale", "cap")),
     ]
 
 
@@ -84,7 +88,7 @@ class _Attention(ctypes.Structure):
         ("seen_slot", _number),
         ("out", _pointer),
         *((name, _number) for name in ("heads", "key_value_heads", "slots", "tokens")),
-        ("scale", ctypes.c_float),
+        *((name, ctypes.c_float) for name in ("scale", "cap")),
     ]
 
 
@@ -176,7 +180,9 @@ class Library:
             and query.shape[1] % key.shape[1] == 0
         )
 
-    def attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float) -> Tensor:
+    def attention(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scale: float, cap: float | None = None
+    ) -> Tensor:
         """Return the attention, (1, T, heads, value_dim) float32, of tensors that it `takes`.
 
         Args:
@@ -185,6 +191,7 @@ class Library:
             value: (1, key_value_heads, L + T, value_dim) float32.
             mask: (1, 1, T, L + T) bool.
             scale: factor of the scores.
+            cap: that of the scores, cap · tanh(score / cap), if any.
         """
         _, heads, slots, key_dim = query.shape
         _, key_value_heads, tokens, value_dim = value.shape
@@ -193,7 +200,8 @@ class Library:
             query.data_ptr(), *query.stride()[1:3],
             _Rows(key.data_ptr(), *key.stride()[1:3], key_dim),
             _Rows(value.data_ptr(), *value.stride()[1:3], value_dim),
-            mask.data_ptr(), mask.stride(2), out.data_ptr(), heads, key_value_heads, slots, tokens, scale,
+            mask.data_ptr(), mask.stride(2), out.data_ptr(), heads, key_value_heads, slots, tokens,
+            scale, cap or 0.0,
         )  # fmt: skip
         self._functions["attention"](ctypes.byref(given), self.threads)
         return out
@@ -212,8 +220,10 @@ class Library:
         query, key, value = (torch.randn(1, 2, tokens, 48, generator=dice) for tokens in (5, 30, 30))
         mask = torch.ones(1, 1, 5, 30, dtype=torch.bool).tril(25)
         found.append(self.attention(query, key, value, mask, 0.5))
+        found.append(self.attention(query, key, value, mask, 0.5, 2.0))
         attended = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=0.5)
         expected.append(attended.transpose(1, 2))
+        expected.append(capped_attention(query, key, value, mask, 0.5, 2.0))
         return all(torch.allclose(*pair, atol=1e-4, rtol=1e-4) for pair in zip(found, expected, strict=True))
 
 

@@ -14,6 +14,7 @@ from transformers.pytorch_utils import Conv1D
 
 from ladechat.model.kernels.library import Library, Matrix
 from ladechat.model.kernels.packing import FLOATS, INTEGERS, TILED, Packed, pack
+from ladechat.model.kernels.soft_cap import attention_for, capped_attention
 
 ATTENTION = "ladechat"
 """The name of our attention in transformers' registry."""
@@ -72,12 +73,18 @@ class PackedEmbedding(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    """A model's RMSNorm, computed by the kernel."""
+    """A model's RMSNorm, computed by the kernel.
 
-    def __init__(self, norm: Any, library: Library) -> None:
+    Args:
+        weight: (width,) float32, by which the normed numbers are multiplied.
+        epsilon: added to the mean of the squares.
+        library: the kernels.
+    """
+
+    def __init__(self, weight: Tensor, epsilon: float, library: Library) -> None:
         super().__init__()
-        self.weight, self.variance_epsilon = norm.weight, norm.variance_epsilon
-        self._library, self._weight = library, norm.weight.detach()
+        self.weight, self.variance_epsilon = nn.Parameter(weight, requires_grad=False), epsilon
+        self._library, self._weight = library, weight
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the norm of x (…, width) float32, of the same shape."""
@@ -162,9 +169,9 @@ def swap(model: PreTrainedModel, library: Library, quantize: str | None = None) 
         del linear, own
     _compute_in_float32(model)
     for name, module in list(model.named_modules()):
-        if _is_usual_norm(module, library):
-            _replace(model, name, RMSNorm(module, library))
-    if model.config._attn_implementation == "sdpa" and _asks_for_attention_by_name(model):
+        if (norm := _usual_norm(module, library)) is not None:
+            _replace(model, name, norm)
+    if model.config._attn_implementation == attention_for(model.config) and _asks_for_attention_by_name(model):
         AttentionInterface.register(ATTENTION, attention_by(library))
         AttentionMaskInterface.register(ATTENTION, sdpa_mask)
         model.config._attn_implementation = ATTENTION
@@ -184,11 +191,13 @@ def attention_by(library: Library) -> Callable[..., tuple[Tensor, None]]:
         module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
     ) -> tuple[Tensor, None]:
         unusual = options.get("dropout") or options.get("position_bias") is not None
-        if unusual or attention_mask is None or not library.takes(query, key, value, attention_mask):
-            return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
-        scaling = options.get("scaling")
+        scaling, cap = options.get("scaling"), options.get("softcap")
         scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-        return library.attention(query, key, value, attention_mask, scale), None
+        if not unusual and attention_mask is not None and library.takes(query, key, value, attention_mask):
+            return library.attention(query, key, value, attention_mask, scale, cap), None
+        if cap is not None:
+            return capped_attention(query, key, value, attention_mask, scale, cap), None
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
 
     return attention
 
@@ -217,21 +226,29 @@ def _is_embedding(module: nn.Module) -> bool:
     return plain and isinstance(module, nn.Embedding) and module.max_norm is None
 
 
-def _is_usual_norm(module: nn.Module, library: Library) -> bool:
-    """Return whether a module is a usual RMSNorm. Models have their own classes, so its result is compared."""
+def _usual_norm(module: nn.Module, library: Library) -> RMSNorm | None:
+    """Return the same norm, computed by the kernel, if a module is a usual RMSNorm.
+
+    Models have their own classes, so the result is compared. Those whose epsilon is named as in Gemma multiply with
+    1 + weight.
+    """
     if not type(module).__name__.endswith("RMSNorm") or module._forward_hooks:
-        return False
+        return None
     weight: Any = getattr(module, "weight", None)
-    epsilon: Any = getattr(module, "variance_epsilon", None)
     if not isinstance(weight, Tensor) or weight.dim() != 1 or weight.dtype != torch.float32:
-        return False
+        return None
+    epsilon: Any = getattr(module, "variance_epsilon", None)
+    factors = weight.detach()
+    if epsilon is None:
+        epsilon, factors = getattr(module, "eps", None), 1.0 + factors
     if not isinstance(epsilon, float):
-        return False
+        return None
+    ours = RMSNorm(factors, epsilon, library)
     x = torch.randn(2, 3, len(weight), generator=torch.Generator().manual_seed(0))
     try:
-        return torch.allclose(module(x), library.norm(x, weight, epsilon), atol=1e-5, rtol=1e-5)
+        return ours if torch.allclose(module(x), ours(x), atol=1e-5, rtol=1e-5) else None
     except (RuntimeError, TypeError, ValueError):  # its forward takes other arguments
-        return False
+        return None
 
 
 def _replace(model: nn.Module, name: str, module: nn.Module) -> None:

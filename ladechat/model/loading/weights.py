@@ -22,6 +22,7 @@ from transformers.utils.import_utils import is_accelerate_available
 
 from ladechat.model.checkpoint.faults import first_sentence
 from ladechat.model.checkpoint.files import ADAPTER, ADAPTER_WEIGHTS, LoadError, is_gguf, weight_files
+from ladechat.model.kernels.soft_cap import attention_for
 from ladechat.model.loading.config import read_config
 from ladechat.model.loading.generation_config import generation_config
 from ladechat.model.loading.gguf_file import GgufFile, gguf_config, read_gguf, unreadable
@@ -106,7 +107,7 @@ def load_weights(
         # An adapter beside the weights is ignored, as where peft is not installed.
         with _reporting(progress, packed), _replaced("is_peft_available", lambda *_: False, auto_factory, peft):
             try:
-                model, found = read(folder, attn_implementation="sdpa", **options)
+                model, found = read(folder, attn_implementation=attention_for(options["config"]), **options)
             except ValueError:  # the architecture has no SDPA attention
                 model, found = read(folder, attn_implementation="eager", **options)
         if not placed:

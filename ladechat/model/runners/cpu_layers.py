@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from ladechat.model.kernels.library import Layer, LayerPass, Library
+from ladechat.model.kernels.library import ACTIVATIONS, Layer, LayerPass, Library
 from ladechat.model.kernels.swap import PackedLinear, computes_in_integers
 from ladechat.model.runners.kv_cache import SlabCache, cache_argument
-from ladechat.model.runners.llama_form import LlamaLayer, OtherForm, llama_layers, part
+from ladechat.model.runners.layer_loop import LayerLoop
+from ladechat.model.runners.llama_form import LlamaLayer, OtherForm, llama_layers
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +27,9 @@ FAULTS = (OtherForm, RuntimeError, TypeError, ValueError, AttributeError, Lookup
 ALIKE, ALIKE_IN_INTEGERS = 1e-3, 0.1
 """How far a layer of the kernels may be from the model's own, relative to what the layer adds to the states. Where
 states are rounded to 8 bits, a difference in the last bit may be rounded up."""
+
+LOW_CAP = 0.01
+"""A cap that all scores of attention reach. Under one that they do not reach, whether it is there could not be seen."""
 
 
 def fuse_layers(model: PreTrainedModel, library: Library) -> bool:
@@ -69,10 +73,22 @@ class FusedLayer:
         self._parts = parts  # keeps the tensors in memory
         self._width: int = parts.query.in_features
         matrices = [getattr(parts, name).matrix for name in Layer.MATRICES]
-        norms = [parts.attention_norm, *(parts.head_norms or (None, None)), parts.mlp_norm]
+        after_attention, after_mlp = parts.added_norms or (None, None)
+        norms = [parts.attention_norm, *(parts.head_norms or (None, None)), after_attention, parts.mlp_norm, after_mlp]
         at = [None if weight is None else weight.data_ptr() for weight in norms]
-        self._layer = Layer(*matrices, *at, parts.head_dim, parts.epsilon, parts.scale)
+        activation = ACTIVATIONS.index(parts.activation)
+        self._layer = Layer(*matrices, *at, parts.head_dim, activation, parts.epsilon, parts.scale)
+        self.cap = parts.cap or 0.0
         self.shape = parts.key.out_features // parts.head_dim, parts.head_dim
+
+    @property
+    def cap(self) -> float:
+        """The cap of attention's scores; 0: none."""
+        return float(self._layer.cap)
+
+    @cap.setter
+    def cap(self, cap: float) -> None:
+        self._layer.cap = cap
 
     def __call__(self, hidden_states: Tensor, *others: Any, **options: Any) -> Any:
         """Return the states (1, T, d) float32 after the layer; keys and values of the slots go into the cache."""
@@ -109,28 +125,50 @@ class FusedLayer:
         )
 
 
-@torch.inference_mode()
 def _check_layers(model: PreTrainedModel, fused: Sequence[FusedLayer]) -> None:
+    """Compare layers with the model's own. Where there is a cap, also with one so low that all scores reach it.
+
+    Raises:
+        OtherForm: they compute something else.
+    """
+    _compare(model, fused)
+    caps = [one.cap for one in fused]
+    if any(caps):
+        try:
+            _set_caps(model, fused, [LOW_CAP] * len(fused))
+            _compare(model, fused)
+        finally:
+            _set_caps(model, fused, caps)
+
+
+def _set_caps(model: PreTrainedModel, fused: Sequence[FusedLayer], caps: Sequence[float]) -> None:
+    decoder: Any = model.get_decoder()
+    for layer, one, cap in zip(decoder.layers, fused, caps, strict=True):
+        one.cap, layer.self_attn.attn_logit_softcapping = cap, cap or None
+
+
+@torch.inference_mode()
+def _compare(model: PreTrainedModel, fused: Sequence[FusedLayer]) -> None:
     """Compare layers with the model's own, over two tokens and then two leaves that do not see each other.
 
     Raises:
         OtherForm: they compute something else.
     """
     decoder: Any = model.get_decoder()
-    rotary = part(decoder, "rotary_emb")
+    loop = LayerLoop(model, {})
     dice = torch.Generator().manual_seed(0)
-    states = torch.randn(1, 2, model.config.get_text_config(decoder=True).hidden_size, generator=dice)
+    states = torch.randn(1, 2, loop.width, generator=dice)
     passes = [([0, 1], [[1, 0], [1, 1]]), ([2, 2], [[1, 1, 1, 0], [1, 1, 0, 1]])]
     caches = [SlabCache([(one.shape, one.shape) for one in fused], torch.float32, states.device, 8) for _ in range(2)]
     allowed = ALIKE_IN_INTEGERS if computes_in_integers(model) else ALIKE
     for own_positions, seen in passes:
         positions, mask = torch.tensor([own_positions]), torch.tensor(seen, dtype=torch.bool)[None, None]
-        angles = rotary(states, positions)
-        for layer, one in zip(decoder.layers, fused, strict=True):
+        angles = loop.angles(states, positions)
+        for layer, one, kind in zip(decoder.layers, fused, loop.kinds, strict=True):
             options = {
                 "attention_mask": mask,
                 "position_ids": positions,
-                "position_embeddings": angles,
+                "position_embeddings": angles[kind],
                 "use_cache": True,
             }
             usual, ours = (

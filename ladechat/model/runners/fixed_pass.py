@@ -110,7 +110,7 @@ class FixedPass:
     """An unmodified decoder-only transformers model as a function of tensors only.
 
     Args:
-        model: loaded for "sdpa" attention.
+        model: loaded for attention that adds its mask, "sdpa" or "eager".
         windows: for each kind of layer its sliding window in positions; None: full attention.
     """
 

@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.verify_mask import SlotTree
+from ladechat.model.kernels.soft_cap import attention_for
 from ladechat.model.runners.fixed_pass import FixedPass, Inputs, Pass
 from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.logits import agree, fill, in_lists, ordinary_tokens
@@ -243,7 +244,8 @@ def graph_passes(
     The angles of the runner's model are the same in every text. `record` records a graph, by default a CUDA graph, on a
     CUDA device. `kernels` says whether to use our own kernels where they support the model.
     """
-    if model.config._attn_implementation != "sdpa" or getattr(model.config, "quantization_config", None) is not None:
+    usual = model.config._attn_implementation == attention_for(model.config)
+    if not usual or getattr(model.config, "quantization_config", None) is not None:
         return None
     config = model.config.get_text_config(decoder=True)
     own = _in_few_kernels(runner, model, cache) if kernels and not any(windows.values()) else None

@@ -36,6 +36,7 @@ class LayerLoop:
 
     Attributes:
         windows: as given.
+        kinds: the kind of each layer's attention; None in models with one kind.
         depth: the number of decoder layers.
         width: d, the size of hidden states.
 
@@ -52,9 +53,9 @@ class LayerLoop:
         if missing or self._head is None:
             raise NoLayerLoop(f"has no part called {missing[0] if missing else 'lm_head'}")
         self._decoder = decoder
-        self._kinds: list[str | None] = list(getattr(config, "layer_types", None) or [None] * len(decoder.layers))
+        self.kinds: list[str | None] = list(getattr(config, "layer_types", None) or [None] * len(decoder.layers))
         self.depth, self.width = len(decoder.layers), int(config.hidden_size)
-        if len(self._kinds) != self.depth:
+        if len(self.kinds) != self.depth:
             raise NoLayerLoop("has other layers than its config.json says")
         self._angles_by_kind = "layer_type" in inspect.signature(decoder.rotary_emb.forward).parameters
         self._cache_argument = cache_argument(decoder.layers[0].forward)
@@ -72,8 +73,8 @@ class LayerLoop:
         """Return the rotary angles at positions (1, T) for each kind of layer; `hidden` gives type and device."""
         rotary = self._decoder.rotary_emb
         if self._angles_by_kind:
-            return {kind: rotary(hidden, positions, kind) for kind in set(self._kinds)}
-        return dict.fromkeys(self._kinds, rotary(hidden, positions))
+            return {kind: rotary(hidden, positions, kind) for kind in set(self.kinds)}
+        return dict.fromkeys(self.kinds, rotary(hidden, positions))
 
     def through(
         self,
@@ -88,7 +89,7 @@ class LayerLoop:
 
         The mask is (1, 1, T, cached + T), or one for each kind of layer; the positions are (1, T).
         """
-        kind = self._kinds[layer]
+        kind = self.kinds[layer]
         own = mask[kind or ""] if isinstance(mask, dict) else mask
         output = self._decoder.layers[layer](
             hidden,

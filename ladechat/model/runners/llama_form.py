@@ -1,4 +1,4 @@
-"""What the decoder layers of Llama-like models (Mistral, Qwen2, Qwen3) consist of, for passes of our own.
+"""What the decoder layers of Llama-like models (Mistral, Qwen2, Qwen3, Gemma) consist of, for passes of our own.
 
 Only the parts are checked. Whoever computes with them has to compare the result with the model's own: a layer may
 combine the same parts in another way.
@@ -7,11 +7,21 @@ combine the same parts in another way.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from torch import Tensor, nn
+import torch
+from torch import Tensor
+from torch.nn import functional
 from transformers import PreTrainedModel
 
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
 """The model types of this form. Others may have the same parts, and combine them in another way far into a text."""
+
+GEMMAS = ("gemma", "gemma2", "gemma3_text")
+"""Those with another activation; the later ones with further norms, the second with a cap of scores."""
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": functional.silu,
+    "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+}
 
 
 class OtherForm(ValueError):
@@ -24,10 +34,13 @@ class LlamaLayer(NamedTuple):
     Attributes:
         query, key, value, output, gate, up, down: the linear layers.
         attention_norm, mlp_norm: the weights of the norms before attention and before the MLP.
-        head_norms: the weights of the norms of each head's query and key (Qwen3); None where there are none.
+        head_norms: the weights of the norms of each head's query and key (Qwen3, Gemma 3); None where there are none.
+        added_norms: the weights of the norms of what attention and the MLP add to the states (Gemma 2 and 3), or None.
         head_dim: the size of a head.
+        activation: of the MLP, one of `ACTIVATIONS`.
         epsilon: of all norms.
         scale: factor of the scores of attention.
+        cap: that of the scores, cap · tanh(score / cap) (Gemma 2), or None.
     """
 
     query: Any
@@ -40,9 +53,12 @@ class LlamaLayer(NamedTuple):
     attention_norm: Tensor
     mlp_norm: Tensor
     head_norms: tuple[Tensor, Tensor] | None
+    added_norms: tuple[Tensor, Tensor] | None
     head_dim: int
+    activation: str
     epsilon: float
     scale: float
+    cap: float | None
 
 
 def llama_layers(model: PreTrainedModel, is_linear: Callable[[Any], bool]) -> list[LlamaLayer]:
@@ -55,7 +71,7 @@ def llama_layers(model: PreTrainedModel, is_linear: Callable[[Any], bool]) -> li
     Raises:
         OtherForm: it is of another type, or has other parts.
     """
-    if model.config.get_text_config(decoder=True).model_type not in LLAMAS:
+    if model.config.get_text_config(decoder=True).model_type not in LLAMAS + GEMMAS:
         raise OtherForm("is of another type")
     return [_llama_layer(layer, is_linear) for layer in part(model.get_decoder(), "layers")]
 
@@ -66,12 +82,15 @@ def _llama_layer(layer: Any, is_linear: Callable[[Any], bool]) -> LlamaLayer:
     gate, up, down = (part(mlp, f"{name}_proj") for name in ("gate", "up", "down"))
     if not all(map(is_linear, (query, key, value, output, gate, up, down))):
         raise OtherForm("has other linear layers")
-    if not isinstance(part(mlp, "act_fn"), nn.SiLU) and type(mlp.act_fn).__name__ != "SiLUActivation":
-        raise OtherForm("has another activation")
-    norms = [norm(part(layer, name)) for name in ("input_layernorm", "post_attention_layernorm")]
-    norms += [norm(getattr(attention, name)) for name in ("q_norm", "k_norm") if hasattr(attention, name)]
-    if len(norms) == 3 or len({epsilon for _, epsilon in norms}) > 1:
+    added = hasattr(layer, "pre_feedforward_layernorm")
+    before_mlp = "pre_feedforward_layernorm" if added else "post_attention_layernorm"
+    owners = [(layer, "input_layernorm"), (layer, before_mlp)]
+    owners += [(layer, f"post_{name}_layernorm") for name in ("attention", "feedforward") if added]
+    owners += [(attention, name) for name in ("q_norm", "k_norm") if hasattr(attention, name)]
+    weights, epsilons = zip(*(norm(part(owner, name)) for owner, name in owners), strict=True)
+    if len(weights) % 2 or len(set(epsilons)) > 1:
         raise OtherForm("has other norms")
+    pairs = list(zip(weights[::2], weights[1::2], strict=True))
     return LlamaLayer(
         query,
         key,
@@ -80,13 +99,29 @@ def _llama_layer(layer: Any, is_linear: Callable[[Any], bool]) -> LlamaLayer:
         gate,
         up,
         down,
-        attention_norm=norms[0][0],
-        mlp_norm=norms[1][0],
-        head_norms=(norms[2][0], norms[3][0]) if norms[2:] else None,
+        attention_norm=weights[0],
+        mlp_norm=weights[1],
+        head_norms=pairs[-1] if len(pairs) > 1 + added else None,
+        added_norms=pairs[1] if added else None,
         head_dim=int(attention.head_dim),
-        epsilon=norms[0][1],
+        activation=_activation(part(mlp, "act_fn")),
+        epsilon=epsilons[0],
         scale=float(attention.scaling),
+        cap=getattr(attention, "attn_logit_softcapping", None),
     )
+
+
+def _activation(function: Callable[[Tensor], Tensor]) -> str:
+    """Return the name of an activation, whose classes are many.
+
+    Raises:
+        OtherForm: it is none of `ACTIVATIONS`.
+    """
+    x = torch.linspace(-6, 6, 97)
+    for name, one in ACTIVATIONS.items():
+        if torch.allclose(function(x), one(x), rtol=0, atol=1e-6):
+            return name
+    raise OtherForm("has another activation")
 
 
 def part(module: Any, name: str) -> Any:

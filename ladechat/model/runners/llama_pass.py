@@ -122,7 +122,13 @@ def _is_plain(module: Any) -> bool:
 
 
 def _checked(layer: LlamaLayer) -> LlamaLayer:
-    """Return the parts of a layer whose biases the kernels support."""
+    """Return the parts of a layer whose form and biases the kernels support.
+
+    Raises:
+        OtherForm: they do not.
+    """
+    if layer.activation != "silu" or layer.added_norms or layer.cap:
+        raise OtherForm("has the form of Gemma")
     biases = [one.bias is not None for one in (layer.query, layer.key, layer.value)]
     if len(set(biases)) > 1 or any(one.bias is not None for one in (layer.output, layer.gate, layer.up, layer.down)):
         raise OtherForm("has other biases")

@@ -76,8 +76,10 @@ static void layers(Kind kind) {
         for (int64_t token = 0; token < tokens; ++token)
             seen[slot * tokens + token] = token < cached || token == cached + slot || (token < cached + slot && between(0, 1));
     const float* own = between(0, 1) ? head_norms.data() : nullptr;
+    const float* after = between(0, 1) ? norms.data() : nullptr;
     const Layer weights{query.matrix, key.matrix, value.matrix, output.matrix, gate.matrix, up.matrix, down.matrix,
-                        norms.data(), own, own, norms.data(), dim, 1e-5f, 0.5f};
+                        norms.data(), own, own, after, norms.data(), after, dim,
+                        between(0, 1) ? Activation::silu : Activation::gelu, 1e-5f, 0.5f, between(0, 1) ? 2.0f : 0.0f};
     const LayerPass pass{slots, cached, angles.data(), angles.data(), keys.data(), values.data(), dim, kv_heads * dim,
                          dim, kv_heads * dim, reinterpret_cast<const bool*>(seen.data()), tokens};
     layer(&weights, &pass, states.data(), 2);

@@ -107,9 +107,7 @@ def test_numbers_too_small_for_a_scale_are_0(kernels: Library) -> None:
 
 @given(seed=st.integers(0, 2**31), inner=st.integers(1, 200), columns=st.integers(1, 100))
 def test_rounded_weights_are_near_the_weights(kernels: Library, seed: int, inner: int, columns: int) -> None:
-    """By half a step of a group at most, whose largest weight is 127 steps; or, of 4 bits, up to 8.5, and one of the
-    other sign is cut off at 7.
-    """
+    """By half a step of 8 bits at most, of which the largest weight has 127; by one and a half of 4 bits, of 8.5."""
     weight = drawn(seed, columns, inner)
     largest = grouped(weight.abs()).amax(-1)
     for quantize, steps in (("int8", 127), ("int4", 5.6)):
@@ -146,6 +144,7 @@ def test_numbers_that_16_bits_hold_at_their_edges_come_out_as_they_are(kernels: 
     cached=st.integers(0, 70),
     dims=st.tuples(st.integers(1, 70), st.integers(1, 70)),
     scale=st.floats(0.05, 3.0),
+    cap=st.sampled_from([None, 0.01, 1.0, 50.0]),
 )
 def test_attention_is_that_of_torch(
     kernels: Library,
@@ -156,6 +155,7 @@ def test_attention_is_that_of_torch(
     cached: int,
     dims: tuple[int, int],
     scale: float,
+    cap: float | None,
 ) -> None:
     key_dim, value_dim = dims
     tokens = cached + slots
@@ -164,9 +164,14 @@ def test_attention_is_that_of_torch(
     values = drawn(seed + 2, tokens, groups, value_dim).transpose(0, 1)[None]
     mask = drawn(seed + 3, 1, 1, slots, tokens) > 0
     mask[..., cached:] |= torch.eye(slots, dtype=torch.bool)  # every slot sees itself at least
-    ours = kernels.attention(query, keys, values, mask, scale)
+    ours = kernels.attention(query, keys, values, mask, scale, cap)
     every_key, every_value = (part.repeat_interleave(shared_by, dim=1) for part in (keys, values))
-    theirs = scaled_dot_product_attention(query, every_key, every_value, attn_mask=mask, scale=scale).transpose(1, 2)
+    scores = query @ every_key.transpose(2, 3) * scale
+    if cap is not None:
+        scores = cap * torch.tanh(scores / cap)
+    theirs = (scores.masked_fill(~mask, -torch.inf).softmax(-1) @ every_value).transpose(1, 2)
+    if cap is None:
+        theirs = scaled_dot_product_attention(query, every_key, every_value, mask, scale=scale).transpose(1, 2)
     assert ours.is_contiguous()
     torch.testing.assert_close(ours, theirs, atol=2e-5, rtol=1e-4)
 

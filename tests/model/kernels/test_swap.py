@@ -16,7 +16,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.kernels.library import Library
 from ladechat.model.kernels.packing import pack
-from ladechat.model.kernels.swap import ATTENTION, PackedEmbedding, PackedLinear, swap, use_kernels
+from ladechat.model.kernels.swap import ATTENTION, PackedEmbedding, PackedLinear, RMSNorm, swap, use_kernels
 from ladechat.model.runners.llama_form import LLAMAS
 from ladechat.registry import lookahead
 from tests.checkpoints import load_on_cpu
@@ -28,6 +28,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "llama": {"num_key_value_heads": 4},
     "llama, tied": {"tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True},
     "gemma3": {"model_type": "gemma3_text", "sliding_window": 6, "num_hidden_layers": 6, "tie_word_embeddings": True},
+    "gemma2": {"model_type": "gemma2", "attn_logit_softcapping": 2.0, "attn_implementation": "eager"},
     "gpt2": {"model_type": "gpt2", "n_head": 4, "n_layer": 2, "tie_word_embeddings": True},
     "stablelm": {"model_type": "stablelm"},
     "qwen3_moe": {"model_type": "qwen3_moe"},
@@ -58,6 +59,7 @@ def test_a_packed_layer_computes_what_the_layer_did(kind: Any, bias: bool, libra
     assert (packed.in_features, packed.out_features) == (20, 45)
 
 
+@torch.inference_mode()
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_model_computes_the_same_with_the_kernels(architecture: str, library: Library) -> None:
     model = random_model(3, **ARCHITECTURES[architecture])
@@ -65,12 +67,15 @@ def test_a_model_computes_the_same_with_the_kernels(architecture: str, library: 
     tokens = torch.tensor([[5, 9, 3, 17, 4, 8, 11, 30]])
     mask = torch.ones(1, 1, 8, 8, dtype=torch.bool).tril()
     kinds = set(getattr(model.config, "layer_types", None) or ["full_attention"])
-    masks = mask if len(kinds) == 1 else dict.fromkeys(kinds, mask)
-    with torch.inference_mode():
-        found, expected = (one(input_ids=tokens, attention_mask=masks, use_cache=False).logits for one in (ours, model))
-    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    added = torch.zeros(mask.shape).masked_fill(~mask, -1e30) if model.config._attn_implementation == "eager" else mask
+    found, expected = (
+        one(input_ids=tokens, attention_mask=own if len(kinds) == 1 else dict.fromkeys(kinds, own), use_cache=False)
+        for one, own in ((ours, mask), (model, added))
+    )
+    torch.testing.assert_close(found.logits, expected.logits, atol=1e-4, rtol=1e-4)
     assert is_packed(ours)
     assert not any(type(part) in (nn.Linear, Conv1D) for part in ours.modules())
+    assert {type(part) for part in ours.modules() if type(part).__name__.endswith("RMSNorm")} <= {RMSNorm}
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -107,6 +112,8 @@ def test_attention_is_only_swapped_where_the_model_asks_for_it_by_name(library: 
     eager = swapped(random_model(3, attn_implementation="eager"), library)
     assert eager.config._attn_implementation == "eager"
     assert swapped(tiny_model("deepseek_v32"), library).config._attn_implementation == "sdpa"
+    assert swapped(tiny_model("gemma2"), library).config._attn_implementation == ATTENTION
+    assert swapped(random_model(3, "gemma2"), library).config._attn_implementation == "sdpa"  # which ignores its cap
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.checkpoints import save, save_recurrent
 from tests.engine.tokenizers import encoded, sentencepiece
 from tests.model.loading.llama import LAYERS, assert_not_loaded, loaded, tiny_llama
 from tests.scripted_checkpoint import change
-from tests.tiny import DEMO, SHAPE, generated, run, tokens_of
+from tests.tiny import DEMO, SHAPE, enlarged, generated, run, tokens_of
 
 
 def test_a_checkpoint_is_loaded_with_the_facts_that_it_states(checkpoint: Path) -> None:
@@ -116,6 +116,16 @@ def test_of_a_model_that_also_sees_the_facts_are_those_of_its_language_part(tmp_
     model = loaded(save(tmp_path, AutoModelForCausalLM.from_config(config), sentencepiece()))
     assert (model.model_type, model.layers, model.vocabulary) == ("gemma3", 2, len(sentencepiece()))
     assert model.context_length == SHAPE["max_position_embeddings"]
+
+
+def test_a_cap_of_scores_that_the_checkpoint_names_is_computed(tmp_path: Path) -> None:
+    """The attention of torch, in which models are loaded, ignores it."""
+    torch.manual_seed(0)
+    config = AutoConfig.for_model("gemma2", **{**SHAPE, "vocab_size": len(sentencepiece())}, attn_logit_softcapping=0.5)
+    right = enlarged(AutoModelForCausalLM.from_config(config, attn_implementation="eager"))
+    found, tokens = loaded(save(tmp_path, right, sentencepiece())).model, torch.arange(3, 40)[None]
+    with torch.inference_mode():
+        torch.testing.assert_close(found(tokens).logits, right(tokens).logits)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float16"])

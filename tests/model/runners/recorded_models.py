@@ -16,6 +16,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "mistral": {"model_type": "mistral", "sliding_window": None},
     "mistral, window": {"model_type": "mistral", "sliding_window": 6},
     "hybrid": {"model_type": "gemma3_text", "sliding_window": 6, "num_hidden_layers": 6},
+    "gemma2, a low cap": {"model_type": "gemma2", "attn_logit_softcapping": 2.0, "attn_implementation": "eager"},
     "gpt2": {"model_type": "gpt2", "n_head": 4, "n_layer": 2},
 }
 

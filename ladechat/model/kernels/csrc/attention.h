@@ -52,14 +52,31 @@ inline Floats scores_of(const float* query, const float* const* keys, int64_t di
     return totals(sums);
 }
 
-// e^x for x ≤ 0, to the last bit or two: 2^n · e^r, with the integer n such that |r| ≤ ln 2 / 2, and e^r by Taylor.
-inline Floats exponential(Floats x) {
+// e^x as (1 + rest) · power.
+struct Exponential {
+    Floats rest, power;
+};
+
+// For x ≤ 0, to the last bit or two: 2^n · e^r, with the integer n such that |r| ≤ ln 2 / 2, and e^r by Taylor.
+inline Exponential in_parts(Floats x) {
     x = x < -87.0f ? Floats{} - 87.0f : x;
     const Floats n = (x * 1.44269504f + ROUNDING) - ROUNDING;
     const Floats r = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts
     Floats sum = Floats{} + 1.0f / 5040;
-    for (const float factor : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f}) sum = sum * r + factor;
-    return sum * (Floats)((__builtin_convertvector(n, Ints) + 127) << 23);
+    for (const float factor : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f}) sum = sum * r + factor;
+    return {sum * r, (Floats)((__builtin_convertvector(n, Ints) + 127) << 23)};
+}
+
+inline Floats exponential(const Floats& x) {
+    const auto [rest, power] = in_parts(x);
+    return (rest + 1.0f) * power;
+}
+
+// By e^y - 1, of which small numbers keep all their digits.
+inline Floats hyperbolic_tangent(const Floats& x) {
+    const auto [rest, power] = in_parts(x < 0.0f ? 2.0f * x : -2.0f * x);
+    const Floats less = rest * power + (power - 1.0f), size = less / (2.0f + less);
+    return x < 0.0f ? size : -size;
 }
 
 // Softmax in place: scores to weights whose sum is 1; `length` is a multiple of `LANES`.
@@ -99,7 +116,7 @@ struct Attention {
     int64_t seen_slot;  // stride
     float* out;
     int64_t heads, key_value_heads, slots, tokens;
-    float scale;
+    float scale, cap;  // scores are scaled, and then kept below the cap, if it is not 0, by a hyperbolic tangent
 };
 
 // A group of slots, and what each of them sees.
@@ -140,8 +157,9 @@ class SlotGroup {
         const float* keys[LANES];
         const auto some = [&](int64_t slot, int64_t place, int64_t count) {
             const float* query = of_.queries + head * of_.query_head + (first_ + slot) * of_.query_slot;
-            const Floats found = scores_of(query, keys, of_.keys.dim);
-            for (int64_t i = 0; i < count; ++i) scores[slot * length_ + place + i] = found[i] * of_.scale;
+            Floats found = scores_of(query, keys, of_.keys.dim) * of_.scale;
+            if (of_.cap != 0) found = hyperbolic_tangent(found / of_.cap) * of_.cap;
+            for (int64_t i = 0; i < count; ++i) scores[slot * length_ + place + i] = found[i];
         };
         for (int64_t j = 0; j < together_; j += LANES) {
             const int64_t count = std::min<int64_t>(LANES, together_ - j);

@@ -1,4 +1,4 @@
-// One decoder layer of a Llama-like model.
+// One decoder layer of a Llama-like model, Gemma among them.
 
 #pragma once
 
@@ -10,12 +10,17 @@
 
 namespace ladechat {
 
-// The weights of a layer. Norms of queries and keys are null in models that have none.
+// Of the MLP; `ladechat.model.kernels.library.ACTIVATIONS`.
+enum class Activation : int64_t { silu, gelu };
+
+// The weights of a layer. Norms of queries and keys, and of what attention and the MLP add to the states, are null in
+// models that have none.
 struct Layer {
     Matrix query, key, value, output, gate, up, down;
-    const float *attention_norm, *query_norm, *key_norm, *mlp_norm;
+    const float *attention_norm, *query_norm, *key_norm, *after_attention, *mlp_norm, *after_mlp;
     int64_t head_dim;
-    float epsilon, scale;
+    Activation activation;
+    float epsilon, scale, cap;
 
     int64_t width() const { return query.inner; }
     int64_t heads() const { return query.columns / head_dim; }
@@ -33,10 +38,14 @@ struct LayerPass {
     int64_t seen_slot;  // stride
 };
 
-// x · sigmoid(x), for LANES numbers.
-inline Floats silu(const Floats& x) {
-    const Floats e = exponential(x < 0.0f ? x : -x);
-    return x * (x < 0.0f ? e : Floats{} + 1.0f) / (1.0f + e);
+// SiLU, x · sigmoid(x), or GELU by a hyperbolic tangent, which is the same with another number in the sigmoid:
+// (1 + tanh(y)) / 2 = sigmoid(2 · y).
+template <Activation activation>
+inline Floats activated(const Floats& x) {
+    constexpr float twice = 1.59576912f;  // 2 · √(2 / π)
+    const Floats y = activation == Activation::silu ? x : twice * (x + 0.044715f * x * x * x);
+    const Floats e = exponential(y < 0.0f ? y : -y);
+    return x * (y < 0.0f ? e : Floats{} + 1.0f) / (1.0f + e);
 }
 
 // A head's vector, rotated: each number of its first half together with one of the second.
@@ -91,7 +100,8 @@ inline void project(const Layer& layer, const LayerPass& pass, const float* norm
     }
 }
 
-// silu(gate) · up of the normed states (slots, width), into `gated` (slots, columns).
+// activation(gate) · up of the normed states (slots, width), into `gated` (slots, columns).
+template <Activation activation>
 inline void gate_up(const Layer& layer, int64_t slots, const float* normed, float* gated, int threads) {
     const int64_t columns = layer.gate.columns;
     const Input input(normed, slots, {&layer.gate, &layer.up});
@@ -99,10 +109,22 @@ inline void gate_up(const Layer& layer, int64_t slots, const float* normed, floa
         float gates[GROUP * COLUMNS], ups[GROUP * COLUMNS];
         multiply(input, first, count, layer.gate, block, gates);
         multiply(input, first, count, layer.up, block, ups);
-        for (int64_t i = 0; i < count * COLUMNS; i += LANES) store(gates + i, silu(load(gates + i)) * load(ups + i));
+        for (int64_t i = 0; i < count * COLUMNS; i += LANES)
+            store(gates + i, activated<activation>(load(gates + i)) * load(ups + i));
         for (int64_t row = 0; row < count; ++row)
             std::copy_n(gates + row * COLUMNS, layer.gate.width(block), gated + (first + row) * columns + block * COLUMNS);
     });
+}
+
+// Adds the product of x with a matrix to states (slots, width); with a norm, the norm of the product.
+inline void add_product(const float* x, const Matrix& matrix, const float* norm, float epsilon, float* states,
+                        int64_t slots, int threads) {
+    static thread_local std::vector<float> added;
+    if (!norm) return product(x, matrix, states, slots, threads, true);
+    added.resize(slots * matrix.columns);
+    product(x, matrix, added.data(), slots, threads);
+    rms_norm(added.data(), norm, added.data(), slots, matrix.columns, epsilon);
+    for (size_t i = 0; i < added.size(); ++i) states[i] += added[i];
 }
 
 // States (slots, width) after the layer, in place.
@@ -127,12 +149,14 @@ inline void run_layer(const Layer& layer, const LayerPass& pass, float* states, 
             .key_value_heads = layer.key_value_heads(),
             .slots = slots,
             .tokens = pass.cached + slots,
-            .scale = layer.scale},
+            .scale = layer.scale,
+            .cap = layer.cap},
            threads);
-    product(attended.data(), layer.output, states, slots, threads, true);
+    add_product(attended.data(), layer.output, layer.after_attention, layer.epsilon, states, slots, threads);
     rms_norm(states, layer.mlp_norm, normed.data(), slots, width, layer.epsilon);
-    gate_up(layer, slots, normed.data(), gated.data(), threads);
-    product(gated.data(), layer.down, states, slots, threads, true);
+    const auto run_gate_up = layer.activation == Activation::silu ? gate_up<Activation::silu> : gate_up<Activation::gelu>;
+    run_gate_up(layer, slots, normed.data(), gated.data(), threads);
+    add_product(gated.data(), layer.down, layer.after_mlp, layer.epsilon, states, slots, threads);
 }
 
 }  // namespace ladechat
