@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ladechat.decoder.drafters.drafter import PassResult, Room
+from ladechat.decoder.drafters.drafter import ROOT, PassResult, Room
 from ladechat.decoder.drafters.recycling import (
     CHANCES,
     CHANCES_AFTER_TWO,
@@ -19,7 +19,7 @@ from ladechat.decoder.drafters.recycling import (
     largest,
 )
 from ladechat.decoder.verify_mask import SlotTree
-from tests.drafters.trees import VOCABULARY, branches, drafts, paths, ranked
+from tests.drafters.trees import PLENTY, VOCABULARY, branches, drafts, paths, ranked
 
 RANKS = len(CHANCES)
 
@@ -100,6 +100,28 @@ def test_what_was_learnt_in_one_text_is_known_in_the_next() -> None:
     drafter.begin([1], 1)
     show(drafter, SlotTree(1), [ranked(10)])
     assert drafts(drafter, [7, 7, 1]) == [(10,)]
+
+
+def test_what_was_likely_in_place_of_the_last_token_may_come_after_it() -> None:
+    cat, sat, ran, dog = range(4)
+    drafter, text = RecyclingDrafter(2), [cat]
+    drafter.begin(text, 1)
+    text.append(sat)
+    show(drafter, SlotTree(cat), [ranked(sat, ran, dog)])
+    proposed = drafter.propose(PLENTY).nodes
+    assert [(node.parent, node.token) for node in proposed] == [(ROOT, ran), (ROOT, dog)]
+    assert drafts(drafter, [cat, sat]) == [], "in another text it was not likely there"
+
+
+def test_what_the_tables_have_is_not_proposed_twice() -> None:
+    cat, sat, ran = range(3)
+    drafter, text = RecyclingDrafter(RANKS), [cat]
+    drafter.begin(text, 1)
+    show(drafter, SlotTree(sat), [ranked(ran)])
+    text.append(sat)
+    show(drafter, SlotTree(cat), [ranked(sat, ran)])
+    after = [node.token for node in drafter.propose(Room(2, 2)).nodes if node.parent == ROOT]
+    assert after[0] == ran and len(after) == len(set(after))
 
 
 @given(st.integers(0, 1 << 30), st.integers(1, 12), st.integers(2, 5), st.integers(3, 9))

@@ -3,10 +3,13 @@
 Every pass gives for every slot, including rejected ones, the most likely next tokens. A table stores them by the slot's
 token, and a tree of guesses is read from that table: successors of successors. Ours also stores the first few by the
 slot's last two tokens: after ``New York``, the successors of that pair are better guesses than those of any ``York``.
+
+The tokens that were likely instead of the last one are guesses for the one after it: often a text says the one and then
+the other (LogitSpec, arXiv 2507.01449).
 """
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -23,6 +26,8 @@ CHANCES_AFTER_TWO = (0.58, 0.13, 0.05)
 """The same for successors of two tokens, of which fewer are stored."""
 CHANCES_LATER = (0.04, 0.02, 0.012, 0.01, 0.01, 0.01, 0.01, 0.01)
 """The same for successors of the last token that are tried after those of the last two."""
+CHANCES_INSTEAD = (0.06, 0.04, 0.03, 0.02, 0.015, 0.015, 0.01)
+"""How often the k-th likeliest token instead of the last one is the next one."""
 CAPACITY = 1 << 13
 """The most pairs of tokens with stored successors; beyond it, the older half is dropped."""
 UNKNOWN = -1
@@ -63,8 +68,11 @@ class Successors:
         self._after_one[after_one[:, 0]] = after_one[:, 1:]
         self._after_two = {(before, token): first for before, token, *first in after_two.tolist()}
 
-    def learn(self, before: Sequence[int], tokens: Sequence[int], logits: torch.Tensor) -> None:
+    def learn(self, before: Sequence[int], tokens: Sequence[int], logits: torch.Tensor) -> NDArray[np.int64]:
         """Overwrite the successors of tokens, and of pairs of tokens; where one occurs twice, by its last row.
+
+        Returns:
+            (T, ranks) the successors of each row, the likeliest first.
 
         Args:
             before: for each row the token before its last one; `UNKNOWN` where there is none.
@@ -81,6 +89,7 @@ class Successors:
         if len(self._after_two) > self._capacity:
             for pair in list(islice(self._after_two, self._capacity // 2)):
                 del self._after_two[pair]
+        return likeliest
 
     def after(self, before: int, token: int) -> Iterator[Successor]:
         """Yield the successors of the two tokens, then those of the last token that are not among them."""
@@ -109,13 +118,14 @@ class RecyclingDrafter(Drafter):
         self.nodes = nodes
         self._successors = Successors() if successors is None else successors
         self._text: Sequence[int] = ()
+        self._instead: list[int] = []  # the tokens that were likely in place of the last one, the likeliest first
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
         """Set the most drafted tokens from `nodes`."""
         self.nodes = parameters.get("nodes", self.nodes)
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
-        self._text = text
+        self._text, self._instead = text, []
 
     def propose(self, room: Room) -> Proposal:
         """Return the nodes with the most likely paths, by the assumed chances of successors, best first."""
@@ -123,33 +133,37 @@ class RecyclingDrafter(Drafter):
         waiting: list[tuple[float, int, int, Successor, int, int]] = []  # −chance of the path, …, token before, depth
         order = 0
 
-        def follow(parent: int, before: int, token: int, chance: float, depth: int) -> None:
+        def add(successors: Iterable[Successor], parent: int, before: int, chance: float, depth: int) -> None:
             nonlocal order
-            if depth <= room.depth:
-                for one in self._successors.after(before, token):
-                    order += 1
-                    heapq.heappush(waiting, (-chance * one.chance, parent, order, one, token, depth))
+            for one in successors if depth <= room.depth else ():
+                order += 1
+                heapq.heappush(waiting, (-chance * one.chance, parent, order, one, before, depth))
 
-        follow(ROOT, self._before(1), self._text[-1], 1.0, 1)
+        last = self._text[-1]
+        after = list(self._successors.after(self._before(1), last))
+        known = {one.token for one in after}
+        instead = [one for one in self._instead if one not in known]
+        add((*after, *map(Successor, instead, _KINDS_INSTEAD, CHANCES_INSTEAD)), ROOT, last, 1.0, 1)
         while waiting and len(nodes) < self.nodes:
             negative, parent, _, (token, kind, chance), before, depth = heapq.heappop(waiting)
             nodes.append(Node(parent, token, SOURCE, kind, chance))
-            follow(len(nodes) - 1, before, token, -negative, depth + 1)
+            add(self._successors.after(before, token), len(nodes) - 1, token, -negative, depth + 1)
         return Proposal(nodes)
 
     def observe(self, result: PassResult, slots: Sequence[int]) -> None:
         """Overwrite the successors of every token of the pass; of a token that occurs twice, by its last slot."""
         tokens, parents = result.tree.tokens, result.tree.parents
         before = [self._before(1 + len(result.tokens)), *(tokens[parent] for parent in parents[1:])]
-        self._successors.learn(before, tokens, result.logits)
+        likeliest = self._successors.learn(before, tokens, result.logits)
+        self._instead = [token for token in likeliest[result.leaf].tolist() if token != result.tokens[-1]]
 
     def _before(self, count: int) -> int:
         """Return the token `count` places before the text's last one, or `UNKNOWN`."""
         return self._text[-1 - count] if len(self._text) > count else UNKNOWN
 
 
-_KINDS, _KINDS_AFTER_TWO, _KINDS_LATER = (
-    [(SOURCE, after, rank) for rank in range(len(CHANCES))] for after in ("one", "two", "one, behind")
+_KINDS, _KINDS_AFTER_TWO, _KINDS_LATER, _KINDS_INSTEAD = (
+    [(SOURCE, after, rank) for rank in range(len(CHANCES))] for after in ("one", "two", "one, behind", "instead")
 )
 
 

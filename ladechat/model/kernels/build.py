@@ -23,7 +23,7 @@ COMPILERS = ("g++", "clang++", "c++")
 MOST_LIBRARIES = 4
 """The most libraries in the cache folder; older ones are deleted."""
 
-SECONDS_FOR_A_BUILD = 120.0
+SECONDS_FOR_A_BUILD = 600.0
 
 LOADING = ".loading"
 """The suffix of a file beside a library that is not empty while the library is being loaded, and after a crash."""
