@@ -55,7 +55,8 @@ lookahead decoding, and {plain} more by plain decoding only. `python -m tools.su
 For each type a tiny random model is built in float32, with windows and chunks of {window} tokens where it has them. It
 reads {prompt} tokens and writes {new}. *Exact*: plain decoding and lookahead decoding ({settings}, with n-grams of the
 text in the pool, so that guesses are accepted) both write the tokens of transformers' greedy `generate`, computed by
-torch and by the kernels. Each checkpoint is checked again when it is loaded.
+torch and by the kernels. Each checkpoint is checked again when it is loaded. Where the scores of attention have a soft
+cap (`gemma2`, `vaultgemma`), models are loaded with eager attention, here and in the app: torch's own ignores the cap.
 
 Models whose rotary angles depend on the length of the text (`longrope`, `dynamic`) are exact on both sides of the
 boundary; no pass crosses it (`tests/model/runners/test_rope.py`). For phi3, phimoe and phi4_multimodal beyond it the

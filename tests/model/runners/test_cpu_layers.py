@@ -88,7 +88,8 @@ def form(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def original(form: str) -> PreTrainedModel:
     if form == IN_TILES:  # weights that bfloat16 holds
-        return changed(random_model(3, num_key_value_heads=2)).bfloat16().float()
+        in_16_bits: PreTrainedModel = changed(random_model(3, num_key_value_heads=2)).bfloat16().float()
+        return in_16_bits
     return changed(random_model(3, **LLAMAS[form]))
 
 

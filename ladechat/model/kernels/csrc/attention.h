@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -136,13 +137,13 @@ class SlotGroup {
         length_ = (length_ + LANES - 1) / LANES * LANES;
     }
 
-    // The attention of a head, into `out`.
-    void attend(int64_t head) const {
+    // The attention of `heads` heads from `head` on, into `out`. They share keys and values, which are read once.
+    void attend(int64_t head, int64_t heads) const {
         static thread_local std::vector<float> weights;
-        weights.assign(count_ * length_, NEVER);
-        score(head, weights.data());
-        for (int64_t slot = 0; slot < count_; ++slot) softmax(&weights[slot * length_], length_);
-        add_up(head, weights.data());
+        weights.assign(count_ * heads * length_, NEVER);
+        score(head, heads, weights.data());
+        for (int64_t row = 0; row < count_ * heads; ++row) softmax(&weights[row * length_], length_);
+        add_up(head, heads, weights.data());
     }
 
    private:
@@ -152,14 +153,16 @@ class SlotGroup {
         return rows.data + head * of_.key_value_heads / of_.heads * rows.head + token * rows.token;
     }
 
-    // Scores of a head, (count, length); after the last key of a few, that one is repeated.
-    void score(int64_t head, float* scores) const {
+    // Scores, (count, heads, length); after the last key of a few, that one is repeated.
+    void score(int64_t head, int64_t heads, float* scores) const {
         const float* keys[LANES];
         const auto some = [&](int64_t slot, int64_t place, int64_t count) {
-            const float* query = of_.queries + head * of_.query_head + (first_ + slot) * of_.query_slot;
-            Floats found = scores_of(query, keys, of_.keys.dim) * of_.scale;
-            if (of_.cap != 0) found = hyperbolic_tangent(found / of_.cap) * of_.cap;
-            for (int64_t i = 0; i < count; ++i) scores[slot * length_ + place + i] = found[i];
+            for (int64_t i = 0; i < heads; ++i) {
+                const float* query = of_.queries + (head + i) * of_.query_head + (first_ + slot) * of_.query_slot;
+                Floats found = scores_of(query, keys, of_.keys.dim) * of_.scale;
+                if (of_.cap != 0) found = hyperbolic_tangent(found / of_.cap) * of_.cap;
+                for (int64_t k = 0; k < count; ++k) scores[(slot * heads + i) * length_ + place + k] = found[k];
+            }
         };
         for (int64_t j = 0; j < together_; j += LANES) {
             const int64_t count = std::min<int64_t>(LANES, together_ - j);
@@ -177,15 +180,16 @@ class SlotGroup {
     }
 
     // Values times their weights, some tokens at a time.
-    void add_up(int64_t head, const float* weights) const {
+    void add_up(int64_t head, int64_t heads, const float* weights) const {
         static thread_local std::vector<float> sums, copies;
         const int64_t dim = of_.values.dim, width = (dim + COLUMNS - 1) / COLUMNS * COLUMNS;
-        sums.assign(count_ * width, 0.0f);
+        sums.assign(count_ * heads * width, 0.0f);
         copies.assign(TOKENS * width, 0.0f);
         const auto add = [&](int64_t slot, int64_t slots, int64_t place, const float* from, int64_t stride, int64_t count) {
+            const int64_t row = slot * heads;
             for (int64_t d = 0; d < width; d += COLUMNS)
-                any_rows(slots, weights + slot * length_ + place, length_, from + d, stride, &sums[slot * width + d],
-                         width, count, true);
+                any_rows(slots * heads, weights + row * length_ + place, length_, from + d, stride,
+                         &sums[row * width + d], width, count, true);
         };
         for (int64_t j = 0; j < together_; j += TOKENS) {
             const int64_t count = std::min<int64_t>(TOKENS, together_ - j);
@@ -204,8 +208,9 @@ class SlotGroup {
                 add(slot, 1, together_ + j, copies.data(), width, count);
             }
         }
-        for (int64_t slot = 0; slot < count_; ++slot)
-            std::copy_n(&sums[slot * width], dim, of_.out + ((first_ + slot) * of_.heads + head) * dim);
+        for (int64_t row = 0; row < count_ * heads; ++row)
+            std::copy_n(&sums[row * width], dim,
+                        of_.out + ((first_ + row / heads) * of_.heads + head + row % heads) * dim);
     }
 
     const Attention& of_;
@@ -221,7 +226,14 @@ inline void attend(const Attention& attention, int threads) {
     std::vector<SlotGroup> groups;
     for (int64_t first = 0; first < slots; first += SLOTS)
         groups.emplace_back(attention, first, std::min<int64_t>(SLOTS, slots - first));
-    pool().run(heads * groups.size(), threads, [&](int64_t chunk) { groups[chunk / heads].attend(chunk % heads); });
+    // Heads that share keys are attended at once, in as few pieces as give all threads the same work.
+    const int64_t sources = attention.key_value_heads, shared = heads / sources;
+    const int64_t least = std::min<int64_t>(shared, threads / std::gcd<int64_t, int64_t>(sources, threads));
+    const int64_t most = (shared + least - 1) / least, pieces = (shared + most - 1) / most;
+    pool().run(sources * pieces * groups.size(), threads, [&](int64_t chunk) {
+        const int64_t group = chunk / (sources * pieces), source = chunk / pieces % sources, first = chunk % pieces * most;
+        groups[group].attend(source * shared + first, std::min(most, shared - first));
+    });
 }
 
 }  // namespace ladechat
