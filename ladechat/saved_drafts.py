@@ -12,7 +12,7 @@ def drafts_folder() -> Path:
 
 
 def drafts_file(*model: str) -> Path:
-    """Return the file of a model, which is told from others by these texts."""
+    """Return the file of a model, which these texts distinguish from others."""
     return drafts_folder() / hashlib.blake2b("\n".join(model).encode(), digest_size=12).hexdigest()
 
 
