@@ -82,7 +82,7 @@ def test_w_n_and_g_may_change_while_an_answer_is_written() -> None:
         tokens += step.tokens
         decoder.configure({"window": dice.randint(0, 15), "ngram": dice.randint(2, 6), "guesses": dice.randint(0, 15)})
     assert tokens == written(model, [5, 6, 7], 120)
-    assert len({made.slots for made in passes.history}) > 3
+    assert len({made.slots for made in passes.history}) > 2
 
 
 class Watched:
