@@ -25,10 +25,13 @@ class Process:
         threads: that it computes with.
         decoders: of this checkout, that take part; other implementations take none.
         settings: W, N and G of the one that is set by hand, each time that it takes part.
+        python: the interpreter that has what it needs.
 
     Attributes:
         methods: what can answer.
         eos: the tokens that end an answer, as it understands the checkpoint.
+        threads: that it computes with.
+        facts: what else it says of itself: the bytes of its weights, a version.
 
     Raises:
         RuntimeError: it has ended instead of loading the model.
@@ -42,12 +45,13 @@ class Process:
         threads: int,
         decoders: Sequence[str] = (),
         settings: Sequence[Sequence[int]] = (),
+        python: str = sys.executable,
     ) -> None:
         self._implementation = implementation
         program = str(checkout / "benchmarks" / "real_worker.py")  # an older checkout knows where its own parts lie
         arguments = [implementation, str(model), json.dumps(decoders), json.dumps(settings)]
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", program, *arguments],
+            [python, "-W", "ignore", program, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -58,13 +62,15 @@ class Process:
         ready = self._read()
         self.methods: list[str] = ready["methods"]
         self.eos: list[int] = ready["eos"]
+        self.facts = {name: ready.get(name) for name in ("weight_bytes", "version")}
+        self.threads = threads
         if ready["threads"] != threads:
             raise RuntimeError(f"{implementation} computes with {ready['threads']} threads, not {threads}.")
 
-    def answer(self, method: str, prompt: list[int], tokens: int, eos: list[int]) -> TimedAnswer:
-        """Have a method answer a prompt, beginning with an empty cache."""
+    def answer(self, method: str, prompt: list[int], **limits: Any) -> TimedAnswer:
+        """Have a method answer a prompt, beginning with an empty cache; `benchmarks.real_worker` says within what."""
         time.sleep(PAUSE_SECONDS)
-        reply = self._ask({"method": method, "prompt": prompt, "tokens": tokens, "eos": eos})
+        reply = self._ask({"method": method, "prompt": prompt, **limits})
         return TimedAnswer(**{**reply, "tokens": tuple(reply["tokens"])})
 
     def logits(self, text: list[int]) -> list[float]:

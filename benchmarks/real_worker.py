@@ -1,80 +1,104 @@
-"""A process of `benchmarks.real` that answers prompts: transformers alone, this checkout, or an older one.
+"""A process of `benchmarks.real` that answers prompts: an implementation with some methods.
 
 Run as `python benchmarks/real_worker.py IMPLEMENTATION MODEL DECODERS SETTINGS`, with the checkout that is to be
 imported on `PYTHONPATH`; the last two are JSON lists, of names and of values of W, N and G. The first line that it
-writes says that it is ready, and what its methods are called; then each line of standard input is a request, and each
-line of standard output its reply, both JSON:
+writes says that it is ready, what its methods are called, and what else `Implementation` has; then each line of
+standard input is a request, and each line of standard output its reply, both JSON:
 
-    {"method": "auto", "prompt": [1, 2], "tokens": 128, "eos": [2]}    an answer, and what it took: see `ANSWER`
+    {"method": "auto", "prompt": [1, 2], "tokens": 128, "eos": [2], "temperature": 0.0, "seed": 7}    see `ANSWER`
     {"logits": [1, 2]}                                                 {"logits": […]}, after the last of these tokens
 """
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import torch
-
+Request = dict[str, Any]
 Reply = dict[str, Any]
-Method = Callable[[list[int], int, list[int]], Reply]
-Logits = Callable[[list[int]], list[float]]
+Settings = Sequence[Sequence[int]]
 ANSWER = ("tokens", "first_tokens", "passes", "slots", "first_seconds", "rest_seconds")
-"""The fields of `ladechat.bench.methods.Answer` that are sent."""
+"""The fields of `ladechat.bench.methods.TimedAnswer` that are sent."""
+
+
+@dataclass
+class Implementation:
+    """What answers.
+
+    Attributes:
+        methods: by their names; the first decodes plainly.
+        threads: of a pass.
+        weight_bytes: the weights that a pass reads.
+        eos: the tokens that end an answer.
+        logits: gives those after a text.
+        version: of a package that is not described with the machine.
+    """
+
+    methods: Mapping[str, Callable[[Request], Reply]]
+    threads: int
+    weight_bytes: int
+    eos: Iterable[int] = ()
+    logits: Callable[[list[int]], list[float]] | None = None
+    version: str | None = None
 
 
 def main() -> None:
     """Answer until the input ends."""
     implementation, folder, decoders, settings = sys.argv[1:]
     lines, sys.stdout = sys.stdout, sys.stderr  # whatever libraries print
-    load = IMPLEMENTATIONS[implementation]
-    eos, threads, methods, logits = load(Path(folder), json.loads(decoders), json.loads(settings))
-    ready = {"methods": list(methods), "eos": sorted(eos), "threads": threads}
+    made = IMPLEMENTATIONS[implementation](Path(folder), json.loads(decoders), json.loads(settings))
+    ready = {"methods": list(made.methods), "eos": sorted(made.eos), "threads": made.threads}
+    ready |= {"weight_bytes": made.weight_bytes, "version": made.version}
     print(json.dumps(ready), file=lines, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
         if "logits" in request:
-            reply: Reply = {"logits": logits(request["logits"])}
+            assert made.logits is not None
+            reply: Reply = {"logits": made.logits(request["logits"])}
         else:
-            reply = methods[request["method"]](request["prompt"], request["tokens"], request["eos"])
+            reply = made.methods[request["method"]](request)
         print(json.dumps(reply), file=lines, flush=True)
 
 
-Settings = Sequence[Sequence[int]]
-Implementation = tuple[Iterable[int], int, dict[str, Method], Logits]
-"""The tokens that end an answer, the threads of a pass, the methods by their names, and what gives logits."""
-
-
-def of_transformers(folder: Path, _decoders: Sequence[str], _settings: Settings) -> Implementation:
-    """The `generate` of transformers, on the model as it is."""
+def of_transformers(folder: Path, _decoders: Sequence[str], _settings: Settings, dtype: str = "") -> Implementation:
+    """The `generate` of transformers, on the model as it is: in float32, or in another type that names say."""
+    import torch
     from transformers import AutoModelForCausalLM
 
     from ladechat.bench.methods import Transformers
     from ladechat.bench.options import TRANSFORMERS
 
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype or "float32").eval()
 
     @torch.inference_mode()
     def logits(text: list[int]) -> list[float]:
         found: list[float] = model(torch.tensor([text])).logits[0, -1].tolist()
         return found
 
-    methods = {name: _method(Transformers(name, model, **more)) for name, more in TRANSFORMERS.items()}
-    return (), torch.get_num_threads(), methods, logits
+    named = {f"{name} {dtype}".strip(): Transformers(name, model, **more) for name, more in TRANSFORMERS.items()}
+    methods = {name: _method(method) for name, method in named.items()}
+    return Implementation(methods, torch.get_num_threads(), read_bytes(model), logits=logits)
 
 
-def of_this(folder: Path, decoders: Sequence[str], settings: Settings) -> Implementation:
-    """Decoders of this checkout."""
+def of_this(
+    folder: Path, decoders: Sequence[str], settings: Settings, prefix: str = "", quantize: str | None = None
+) -> Implementation:
+    """Decoders of the checkout that is imported here."""
     from ladechat.bench.methods import make_methods
     from ladechat.decoder.verify_mask import SlotTree
     from ladechat.model.kernels.build import Build
     from ladechat.model.load import load
     from ladechat.model.loading.device import kernel_threads
 
-    loaded = load(folder, folder.name, "cpu", "float32", lambda _: None, lambda _: None, kernels=Build())
-    methods = {method.name: _method(method) for method in make_methods(loaded, decoders, settings)}
+    loaded = load(
+        folder, folder.name, "cpu", "float32", lambda _: None, lambda _: None, quantize=quantize, kernels=Build()
+    )
+    methods = {prefix + method.name: _method(method) for method in make_methods(loaded, decoders, settings)}
 
     def logits(text: list[int]) -> list[float]:
         for _ in loaded.runner.prefill(text):
@@ -83,28 +107,51 @@ def of_this(folder: Path, decoders: Sequence[str], settings: Settings) -> Implem
         loaded.runner.commit([])
         return found
 
-    return loaded.eos_ids, kernel_threads(), methods, logits
+    return Implementation(methods, kernel_threads(), read_bytes(loaded.model), loaded.eos_ids, logits)
 
 
-def _method(method: Any) -> Method:
-    def answer(prompt: list[int], tokens: int, eos: list[int]) -> Reply:
-        limits = import_module("ladechat.decoder.step").Limits(tokens, frozenset(eos))
-        found = method.answer(prompt, limits)
+def of_llama_cpp(file: Path, _decoders: Sequence[str], _settings: Settings, kind: str) -> Implementation:
+    """llama.cpp with weights of a kind, made of a GGUF file in 16 bits: plain, and with prompt lookup."""
+    from benchmarks.real_llama import Guess, LlamaCpp
+
+    threads = int(os.environ["OMP_NUM_THREADS"])
+    model = LlamaCpp(file, kind, threads)
+
+    def answer(request: Request, guess: Guess | None) -> Reply:
+        prompt, most, eos = request["prompt"], request["tokens"], request["eos"]
+        return model.answer(prompt, most, eos, request["temperature"], request["seed"], guess)
+
+    guesses = {f"llama.cpp {kind}": None, f"llama.cpp {kind} prompt lookup": model.prompt_lookup()}
+    methods = {name: partial(answer, guess=guess) for name, guess in guesses.items()}
+    return Implementation(methods, threads, model.weight_bytes, version=model.version)
+
+
+def _method(method: Any) -> Callable[[Request], Reply]:
+    def answer(request: Request) -> Reply:
+        limits = import_module("ladechat.decoder.step").Limits(request["tokens"], frozenset(request["eos"]))
+        found = method.answer(request["prompt"], limits, request["temperature"], request["seed"])
         return {field: getattr(found, field) for field in ANSWER}
 
     return answer
 
 
-def of_older(folder: Path, decoders: Sequence[str], settings: Settings) -> Implementation:
-    """The same decoders of the checkout that is imported here."""
-    eos, threads, methods, logits = of_this(folder, decoders, settings)
-    return eos, threads, {f"old {name}": method for name, method in methods.items()}, logits
+def read_bytes(model: Any) -> int:
+    """The bytes of the weights that a pass of a model reads: of an embedding that is not the output layer, nothing."""
+    embedding, head = model.get_input_embeddings(), model.get_output_embeddings()
+    of_head, of_embedding, all_weights = (
+        {one.data_ptr(): one.nbytes for one in (*module.parameters(), *module.buffers())}
+        for module in (head, embedding, model)
+    )
+    return sum(size for place, size in all_weights.items() if place in of_head or place not in of_embedding)
 
 
 IMPLEMENTATIONS: dict[str, Callable[[Path, Sequence[str], Settings], Implementation]] = {
     "transformers": of_transformers,
+    "transformers bfloat16": partial(of_transformers, dtype="bfloat16"),
     "this": of_this,
-    "older": of_older,
+    "older": partial(of_this, prefix="old "),
+    **{kind: partial(of_this, prefix=f"{kind} ", quantize=kind) for kind in ("int8", "int4")},
+    **{f"llama.cpp {kind}": partial(of_llama_cpp, kind=kind) for kind in ("BF16", "Q8_0", "Q4_0")},
 }
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 import torch
-from transformers import GenerationConfig, PreTrainedModel
+from transformers import GenerationConfig, PreTrainedModel, TemperatureLogitsWarper
 
 from ladechat import registry
 from ladechat.bench.options import TRANSFORMERS, BenchRefused, by_hand, numbers_by_hand
@@ -17,6 +17,7 @@ from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.policy import Policy
 from ladechat.decoder.runner import Runner
+from ladechat.decoder.sampler import Sampler, Sampling
 from ladechat.decoder.step import Limits, Step
 from ladechat.model.kernels.swap import PackedLinear
 from ladechat.model.load import LoadedModel
@@ -97,17 +98,18 @@ class Ours:
         self.name, self.threads = name, threads
         self._runner, self._decoder, self._parameters, self._shared = runner, decoder, parameters, shared
         self._policy: Policy | None = None
-        self._now = clock(device)
+        self._device, self._now = device, clock(device)
 
-    def answer(self, prompt: list[int], limits: Limits) -> TimedAnswer:
-        """See `Method.answer`."""
+    def answer(self, prompt: list[int], limits: Limits, temperature: float = 0.0, seed: int = 0) -> TimedAnswer:
+        """See `Method.answer`. With a temperature above 0 the answer is sampled, the same by every decoder."""
         self.threads.use()
+        sampler = sampled(prompt, temperature, seed, self._device) if temperature else None
         for _ in self._runner.prefill(prompt[:1]):  # a prompt of one token leaves nothing in the cache
             pass
         decoder = self._fresh()
         steps: list[Step] = []
         first = ended = began = self._now()
-        for step in decoder.run(prompt, limits):
+        for step in decoder.run(prompt, limits, sampler):
             if not steps:
                 first = self._now()
             steps.append(step)
@@ -133,7 +135,7 @@ class Ours:
 
 
 class Transformers:
-    """Greedy `model.generate` of transformers, with further options.
+    """`model.generate` of transformers, with further options.
 
     Its first pass reads the prompt and emits tokens, so it counts as a step. The start of the second pass shows when
     the first step ended, and how many tokens it left in the cache.
@@ -145,8 +147,8 @@ class Transformers:
         self._options = options
         self._now = clock(self._model.device)
 
-    def answer(self, prompt: list[int], limits: Limits) -> TimedAnswer:
-        """See `Method.answer`."""
+    def answer(self, prompt: list[int], limits: Limits, temperature: float = 0.0, seed: int = 0) -> TimedAnswer:
+        """See `Method.answer`. With a temperature above 0 the answer is sampled."""
         self.threads.use()
         input_ids = torch.tensor([prompt], device=self._model.device)
         passes, slots, first, cached = 0, 1 - len(prompt), 0.0, 0
@@ -160,7 +162,7 @@ class Transformers:
 
         with self._model.register_forward_pre_hook(before_pass, with_kwargs=True):
             began = self._now()
-            tokens = self._generate(input_ids, limits)
+            tokens = self._generate(input_ids, limits, temperature, seed)
             ended = self._now()
         if passes == 1:
             first, cached = ended, len(prompt) + len(tokens) - 1
@@ -174,18 +176,22 @@ class Transformers:
             tested=None,
         )
 
-    def _generate(self, input_ids: torch.Tensor, limits: Limits) -> tuple[int, ...]:
+    def _generate(self, input_ids: torch.Tensor, limits: Limits, temperature: float, seed: int) -> tuple[int, ...]:
         """Return the tokens that `generate` appends, without the checkpoint's own penalties and sampling settings."""
         ends = sorted(limits.eos_ids)
+        how: dict[str, Any] = {"do_sample": False}
+        if temperature:
+            how = {"do_sample": True, "temperature": temperature, "top_k": 0}
+            torch.manual_seed(seed)
         own, self._model.generation_config = self._model.generation_config, GenerationConfig()
         try:
             output = self._model.generate(
                 input_ids,
                 attention_mask=torch.ones_like(input_ids),
-                do_sample=False,
                 max_new_tokens=limits.max_new_tokens,
                 eos_token_id=ends or None,
                 pad_token_id=ends[0] if ends else 0,
+                **how,
                 **self._options,
             )
         finally:
@@ -198,6 +204,12 @@ def _cached(options: dict[str, Any], prompt: int) -> int:
     cache = options.get(CACHE)
     length = getattr(cache, "get_seq_length", None)
     return prompt if length is None else int(length())
+
+
+def sampled(prompt: Sequence[int], temperature: float, seed: int, device: torch.device) -> Sampler:
+    """Return what draws the tokens of an answer at a temperature."""
+    how = Sampling([TemperatureLogitsWarper(temperature)], sample=True, generator=torch.Generator(device))
+    return Sampler(prompt, how, seed)
 
 
 def make_methods(

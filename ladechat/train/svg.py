@@ -36,12 +36,12 @@ def chart(title: str, across: str, up: str, lines: Sequence[Curve]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {FONT}>',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        _text(LEFT, 22, title, "start"),
-        _text((LEFT + RIGHT) / 2, HEIGHT - 10, across, "middle"),
-        _text(LEFT - 8, TOP - 6, up, "end"),
+        text(LEFT, 22, title, "start"),
+        text((LEFT + RIGHT) / 2, HEIGHT - 10, across, "middle"),
+        text(LEFT - 8, TOP - 6, up, "end"),
         f'<path d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}" fill="none" stroke="black"/>',
-        *(_text(at(x, 0)[0], BOTTOM + 18, f"{x:g}", "middle") for x in places),
-        *(_text(LEFT - 8, at(first, top * part / 4)[1] + 4, f"{top * part / 4:.2f}", "end") for part in range(5)),
+        *(text(at(x, 0)[0], BOTTOM + 18, f"{x:g}", "middle") for x in places),
+        *(text(LEFT - 8, at(first, top * part / 4)[1] + 4, f"{top * part / 4:.2f}", "end") for part in range(5)),
     ]
     for number, line in enumerate(lines):
         look = f'fill="none" stroke="{COLOURS[line.colour % len(COLOURS)]}" stroke-dasharray="{line.dashes or "none"}"'
@@ -49,9 +49,10 @@ def chart(title: str, across: str, up: str, lines: Sequence[Curve]) -> str:
         height = TOP + 16 * number
         parts.append(f'<polyline points="{points}" {look} stroke-width="2"/>')
         parts.append(f'<path d="M{RIGHT + 15} {height}h24" {look} stroke-width="2"/>')
-        parts.append(_text(RIGHT + 45, height + 4, line.name, "start"))
+        parts.append(text(RIGHT + 45, height + 4, line.name, "start"))
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _text(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+def text(x: float, y: float, words: str, anchor: str) -> str:
+    """Return words at a place; `anchor` says which of their ends is there."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
