@@ -54,6 +54,23 @@ def test_every_method_answers_as_plain_decoding_does_also_to_the_end_of_the_text
         assert method.answer(prompt, early).tokens == until, method.name
 
 
+def test_a_sampled_answer_is_the_same_by_every_decoder_and_another_for_another_seed(
+    loaded: LoadedModel, prompt: list[int]
+) -> None:
+    plain, *others = [one for one in make_methods(loaded, method_names(), SETTINGS) if isinstance(one, Ours)]
+    expected, again = (plain.answer(prompt, LIMITS, 1.5, seed).tokens for seed in (1, 2))
+    assert expected != again and plain.answer(prompt, LIMITS).tokens not in (expected, again)
+    for method in others:
+        assert method.answer(prompt, LIMITS, 1.5, 1).tokens == expected, method.name
+
+
+def test_generate_samples_at_a_temperature(loaded: LoadedModel, prompt: list[int]) -> None:
+    method = Transformers("transformers", loaded.model)
+    found = [method.answer(prompt, LIMITS, 1.5, seed).tokens for seed in (1, 1, 2)]
+    assert found[0] == found[1] != found[2]
+    assert method.answer(prompt, LIMITS).tokens == method.answer(prompt, LIMITS).tokens
+
+
 def test_plain_decoding_of_both_kinds_takes_one_pass_a_token(loaded: LoadedModel, prompt: list[int]) -> None:
     for method in make_methods(loaded, ("autoregressive", "transformers"), SETTINGS):
         answer = method.answer(prompt, LIMITS)

@@ -2,15 +2,23 @@
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
+from typing import Any, cast
+from xml.etree import ElementTree
 
 import pytest
+from rich.console import Console
 
 from benchmarks import real
 from benchmarks.real_answers import Answers
-from benchmarks.real_figures import Difference, difference, figures, rate, speedup, tie
+from benchmarks.real_figures import Difference, Resampled, Row, comparison, difference, figures, rate, speedup, tie
+from benchmarks.real_plot import picture
 from benchmarks.real_questions import Question, chosen, read_questions
+from benchmarks.real_report import make_report, show
+from ladechat.bench.options import PLAIN
 from tests.bench.made_up import answer
 
 TEN = tuple(range(10, 20))
@@ -45,30 +53,107 @@ def test_speed_is_that_of_the_tokens_after_the_first_step() -> None:
     assert rate([answer([5], rest_seconds=0.0)]) is None
 
 
-def test_the_speedup_is_the_ratio_of_the_times_for_all_texts_that_are_the_same() -> None:
+def test_the_speedup_is_the_ratio_of_the_tokens_per_second_in_answer_to_the_same_questions() -> None:
     rows = [
         {"fast": answer(TEN, rest_seconds=1.0), "plain": answer(TEN, rest_seconds=2.0)},
-        {"fast": answer(TEN, rest_seconds=3.0), "plain": answer(TEN, rest_seconds=10.0)},
-        {"fast": answer(TEN[:5], rest_seconds=0.1), "plain": answer(TEN, rest_seconds=50.0)},
+        {"fast": answer(TEN[:5], rest_seconds=1.0), "plain": answer(TEN, rest_seconds=4.0)},
     ]
-    assert speedup(rows, "fast", "plain") == 12 / 4
-    assert speedup(rows[2:], "fast", "plain") is None
+    assert speedup(rows, "fast", "plain") == ((9 + 4) / 2) / (18 / 6)
+    assert speedup([{"fast": answer([5]), "plain": answer(TEN)}], "fast", "plain") is None
 
 
-def test_a_method_has_its_figures_beside_plain_decoding_and_transformers() -> None:
+def test_a_method_has_its_figures_beside_what_it_is_compared_with() -> None:
     fast = replace(answer(TEN, passes=4, rest_seconds=1.0), slots=26, first_seconds=0.1)
-    rows = [{"fast": fast, "plain": answer(TEN, 10, rest_seconds=2.0), "theirs": answer(TEN, 10, rest_seconds=3.0)}]
-    assert figures(rows, "fast", "plain", "theirs") == {
+    rows = [
+        {"fast": fast, PLAIN: answer(TEN, 10, rest_seconds=2.0), "own": answer(TEN[:9], 9), "theirs": answer(TEN, 10)}
+    ]
+    assert figures(rows, "fast", {"to_plain": PLAIN, "to_theirs": "theirs"}, "own") == {
         "answers": 1,
         "tokens": 10,
         "tokens_per_pass": 2.5,
         "slots_per_pass": 6.5,
         "tokens_per_second": 9.0,
         "to_plain": 2.0,
-        "to_transformers": 3.0,
+        "to_theirs": 1.0,
         "first_token_ms": 100.0,
         "same_text": 1,
+        "same_text_as_own_plain": 0,
     }
+
+
+def slow_and_fast(*slower: float) -> list[Row]:
+    """For each question what a plain answer took, and one of twice its speed."""
+    return [{PLAIN: answer(TEN, 10, rest_seconds=one), "auto": answer(TEN, 5, rest_seconds=one / 2)} for one in slower]
+
+
+def test_an_interval_holds_the_figure_and_is_the_same_each_time() -> None:
+    rows = slow_and_fast(1.0, 2.0, 3.0, 4.0)
+    low, high = Resampled([1, 2, 3, 4]).interval(rows, PLAIN) or (0.0, 0.0)
+    assert 9 / 4 <= low < (rate([row[PLAIN] for row in rows]) or 0.0) < high <= 9
+    assert Resampled([1, 2, 3, 4]).interval(rows, PLAIN) == [low, high]
+
+
+def test_the_interval_of_a_ratio_that_no_question_changes_is_that_ratio() -> None:
+    rows = slow_and_fast(1.0, 2.0, 3.0, 4.0)
+    assert Resampled([1, 2, 3, 4]).interval(rows, "auto", PLAIN) == [2.0, 2.0]
+
+
+def test_rounds_of_one_question_are_drawn_together() -> None:
+    assert Resampled([7, 7, 7]).interval(slow_and_fast(1.0, 2.0, 3.0), PLAIN) == [4.5, 4.5]
+
+
+def test_figures_without_a_second_step_have_no_interval() -> None:
+    assert Resampled([1]).interval([{PLAIN: answer([5], rest_seconds=0.0)}], PLAIN) is None
+
+
+def test_a_comparison_names_the_kind_of_question_where_the_method_gains_least() -> None:
+    often, rarely = slow_and_fast(1.0), [{PLAIN: answer(TEN), "auto": answer(TEN, rest_seconds=0.8)}]
+    found = comparison([*often, *rarely], {"a": often, "b": rarely}, Resampled([1, 2]), "auto", PLAIN)
+    assert (found["least_kind"], found["least"]) == ("b", 1.25)
+    assert found["ratio"] == round(2 / 1.3, 3) and found["interval"] == [1.25, 2.0]
+
+
+class Idle:
+    """A process that has answered everything already."""
+
+    def __init__(self, *methods: str) -> None:
+        self.methods, self.facts, self.threads = methods, {"weight_bytes": None}, 1
+
+
+def report_of(tmp_path: Path, rows: Sequence[Row], processes: Mapping[str, Idle]) -> dict[str, Any]:
+    about = {"model": "tiny", "tokens": 10, "threads": 1, "temperature": 0.8, "questions": list(range(len(rows)))}
+    answers = Answers(tmp_path / "real.answers.jsonl", {**about, "machine": {"processor": "a processor"}})
+    for number, row in enumerate(rows):
+        answers.add(0, number, row)
+    return make_report(answers, QUESTIONS, {}, cast("Any", processes))
+
+
+def test_a_report_compares_what_took_part_and_has_a_picture(tmp_path: Path) -> None:
+    rows = [
+        {**row, "int8 autoregressive": answer(TEN[:8], rest_seconds=0.5), "llama.cpp Q8_0": answer(TEN)}
+        for row in slow_and_fast(1.0, 2.0, 3.0)
+    ]
+    processes = {"this": Idle(PLAIN, "auto"), "int8": Idle("int8 autoregressive"), "llama": Idle("llama.cpp Q8_0")}
+    report = report_of(tmp_path, rows, processes)
+    compared = {(one["method"], one["base"]) for one in report["comparisons"]}
+    assert compared == {("auto", PLAIN), ("int8 autoregressive", "llama.cpp Q8_0")}
+    eight = report["methods"]["int8 autoregressive"]["overall"]
+    assert (eight["same_text"], eight["same_text_as_own_plain"]) == (0, 3)
+    drawn = ElementTree.fromstring(picture(report))
+    words = [one.text for one in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"ladechat plain", "ladechat auto", "ladechat int8 plain", "llama.cpp Q8_0", "4.5"} <= set(words)
+    _, *bars = drawn.iter("{http://www.w3.org/2000/svg}rect")
+    widths = [float(bar.attrib["width"]) for bar in bars]
+    assert len(widths) == 4 and widths[1] == pytest.approx(2 * widths[0], abs=0.1) and max(widths) == widths[2]
+    show(report, Console(file=StringIO()))
+
+
+def test_a_method_that_is_not_there_cannot_be_left_out_nor_can_plain_decoding() -> None:
+    processes = cast("Any", {"this": Idle(PLAIN, "auto")})
+    assert list(real.taking_part(processes, ["auto"])) == [PLAIN]
+    for name in ("autos", PLAIN):
+        with pytest.raises(ValueError, match=f"'{name}' cannot be left out; these can: auto"):
+            real.taking_part(processes, [name])
 
 
 def test_a_text_parts_from_another_where_its_first_token_differs_or_where_it_ends() -> None:
@@ -104,7 +189,10 @@ def test_a_whole_run_on_a_tiny_model(
     monkeypatch.setattr(sys, "argv", ["real", *map(str, given)])
     assert real.main() == 0
     report = json.loads(out.read_text())
-    assert {"autoregressive", "lookahead 15,5,15", "auto", "transformers"} <= report["methods"].keys()
-    assert all(method["overall"]["same_text"] == 3 for method in report["methods"].values())
+    exact = {"autoregressive", "lookahead 15,5,15", "auto", "transformers"}
+    assert exact | {"int8 auto", "int4 auto", "transformers bfloat16"} <= report["methods"].keys()
+    assert all(report["methods"][name]["overall"]["same_text"] == 3 for name in exact)
+    for name in ("int8 auto", "int4 auto"):
+        assert report["methods"][name]["overall"]["same_text_as_own_plain"] == 3
     assert str(tmp_path) not in out.read_text() and not list(tmp_path.glob("*.answers.jsonl"))
     assert "× plain" in capsys.readouterr().out
