@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
+from torch import nn
 
 from benchmarks import real
 from benchmarks.real_answers import Answers
@@ -18,6 +19,7 @@ from benchmarks.real_figures import Difference, Resampled, Row, comparison, diff
 from benchmarks.real_plot import picture
 from benchmarks.real_questions import Question, chosen, read_questions
 from benchmarks.real_report import make_report, show
+from benchmarks.real_worker import read_bytes
 from ladechat.bench.options import PLAIN
 from tests.bench.made_up import answer
 
@@ -146,6 +148,27 @@ def test_a_report_compares_what_took_part_and_has_a_picture(tmp_path: Path) -> N
     widths = [float(bar.attrib["width"]) for bar in bars]
     assert len(widths) == 4 and widths[1] == pytest.approx(2 * widths[0], abs=0.1) and max(widths) == widths[2]
     show(report, Console(file=StringIO()))
+
+
+class Embedded(nn.Module):
+    """A model of an embedding, a layer, and an output layer that may be the embedding."""
+
+    def __init__(self, tied: bool) -> None:
+        super().__init__()
+        self.embedding, self.layer, self.head = nn.Embedding(20, 4), nn.Linear(4, 4), nn.Linear(4, 20, bias=False)
+        if tied:
+            self.head.weight = self.embedding.weight
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.embedding
+
+    def get_output_embeddings(self) -> nn.Module:
+        return self.head
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_pass_reads_the_output_layer_once_and_an_embedding_only_if_it_is_that(tied: bool) -> None:
+    assert read_bytes(Embedded(tied)) == 4 * (4 * 4 + 4 + 20 * 4)
 
 
 def test_a_method_that_is_not_there_cannot_be_left_out_nor_can_plain_decoding() -> None:
