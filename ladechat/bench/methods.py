@@ -103,7 +103,7 @@ class Ours:
     def answer(self, prompt: list[int], limits: Limits, temperature: float = 0.0, seed: int = 0) -> TimedAnswer:
         """See `Method.answer`. With a temperature above 0 the answer is sampled, the same by every decoder."""
         self.threads.use()
-        sampler = sampled(prompt, temperature, seed, self._device) if temperature else None
+        sampler = _sampler(prompt, temperature, seed, self._device) if temperature else None
         for _ in self._runner.prefill(prompt[:1]):  # a prompt of one token leaves nothing in the cache
             pass
         decoder = self._fresh()
@@ -206,7 +206,7 @@ def _cached(options: dict[str, Any], prompt: int) -> int:
     return prompt if length is None else int(length())
 
 
-def sampled(prompt: Sequence[int], temperature: float, seed: int, device: torch.device) -> Sampler:
+def _sampler(prompt: Sequence[int], temperature: float, seed: int, device: torch.device) -> Sampler:
     """Return what draws the tokens of an answer at a temperature."""
     how = Sampling([TemperatureLogitsWarper(temperature)], sample=True, generator=torch.Generator(device))
     return Sampler(prompt, how, seed)
