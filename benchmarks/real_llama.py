@@ -5,6 +5,7 @@ where it chooses so, a cache in 16 bits), and each token is taken by its own sam
 """
 
 import ctypes
+import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -18,8 +19,17 @@ KINDS = {"BF16": None, "Q8_0": "LLAMA_FTYPE_MOSTLY_Q8_0", "Q4_0": "LLAMA_FTYPE_M
 CONTEXT = 8192
 """The longest text. Memory for its cache is reserved; what a pass takes depends only on the tokens that are cached."""
 
+ERROR = 4
+"""A level of llama.cpp's log."""
+
 Guess = Callable[[list[int]], Sequence[int]]
 """Drafts after a text."""
+
+
+def report_errors(level: int, message: bytes, _data: object) -> None:
+    """Print what llama.cpp says if it is an error; it says much else."""
+    if level == ERROR:
+        print(message.decode(errors="replace"), end="", file=sys.stderr)
 
 
 class LlamaCpp:
@@ -36,6 +46,8 @@ class LlamaCpp:
 
     def __init__(self, file: Path, kind: str, threads: int) -> None:
         self._api: Any = import_module("llama_cpp")
+        self._log = self._api.llama_log_callback(report_errors)  # C has its address only
+        self._api.llama_log_set(self._log, None)
         file = self._quantized(file, kind)
         model = self._api.llama_model_load_from_file(str(file).encode(), self._api.llama_model_default_params())
         if model is None:

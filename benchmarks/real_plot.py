@@ -49,7 +49,7 @@ def picture(report: Mapping[str, Any]) -> str:
         shown, colour = label(name)
         parts.append(text(LEFT - 8, middle + 4, shown, "end"))
         parts.append(f'<rect x="{LEFT}" y="{top}" width="{end - LEFT:.1f}" height="{BAR}" fill="{colour}"/>')
-        parts.append(f'<path d="M{least:.1f} {middle}H{greatest:.1f}" stroke="dimgrey" stroke-width="2"/>')
+        parts.append(f'<path d="M{least:.1f} {middle}H{greatest:.1f}" stroke="black" stroke-width="2"/>')
         parts.append(text(greatest + 8, middle + 4, f"{row['tokens_per_second']:.1f}", "start"))
     return "\n".join([*parts, "</svg>", ""])
 

@@ -158,7 +158,7 @@ COMMANDS = (
         "Delete what drafting has learnt from earlier answers, of all models. The conversations stay.",
         "forget",
         short="Delete what drafting has learnt.",
-        title="Forget earlier answers in drafts",
+        title="Forget what drafts have learnt",
     ),
     SlashCommand("save", "Begin with these settings the next time.", "save", title="Save settings"),
 )

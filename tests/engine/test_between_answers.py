@@ -24,7 +24,7 @@ class Circle:
 def test_what_was_in_use_between_two_answers_is_freed_when_it_no_longer_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "gc", gc)
     service: Any = SimpleNamespace(
-        texts=SimpleNamespace(learn=lambda _: iter(())), loaded=SimpleNamespace(vocabulary=0)
+        texts=SimpleNamespace(learn=lambda _: iter(())), loaded=SimpleNamespace(vocabulary=0), warm_start=None
     )
     inbox: Any = SimpleNamespace(wait=Stop, poll=lambda: None)
     stream: Any = None
