@@ -26,8 +26,8 @@ CHANCES_AFTER_TWO = (0.58, 0.13, 0.05)
 """The same for successors of two tokens, of which fewer are stored."""
 CHANCES_LATER = (0.04, 0.02, 0.012, 0.01, 0.01, 0.01, 0.01, 0.01)
 """The same for successors of the last token that are tried after those of the last two."""
-CHANCES_INSTEAD = (0.06, 0.04, 0.03, 0.02, 0.015, 0.015, 0.01)
-"""How often the k-th likeliest token instead of the last one is the next one."""
+CHANCES_INSTEAD = (0.025, 0.02, 0.015, 0.013, 0.01, 0.01, 0.01)
+"""How often the k-th likeliest token in place of the last one is the next one, where the tables do not have it."""
 CAPACITY = 1 << 13
 """The most pairs of tokens with stored successors; beyond it, the older half is dropped."""
 UNKNOWN = -1
