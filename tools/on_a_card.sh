@@ -49,8 +49,9 @@ parts() {
         --decoders auto --max-new-tokens "$tokens" --json "$results/auto.json"
     part small 110 "$python" -m benchmarks.gpu --small --quick "$@" --json "$results/small.json"
     part ask 30 "$python" -m ladechat ask --device "$device" --dtype float32 --max-new-tokens 48 "Why is the sky blue?"
-    part int8 40 "$python" -m ladechat ask --device "$device" --dtype bfloat16 --quantize int8 --max-new-tokens 48 \
-        "Why is the sky blue?"
+    # On a CPU 8 bits are computed by kernels, which need a compiler: this checks the way that a card takes.
+    [ "$device" = cpu ] || part int8 40 "$python" -m ladechat ask --device "$device" --dtype bfloat16 --quantize int8 \
+        --max-new-tokens 48 "Why is the sky blue?"
     rm -rf "$results/data" "$results/cache"
     [ ${#failed[@]} -eq 0 ] || { echo "Failed: ${failed[*]}." >&2; return 1; }
 }

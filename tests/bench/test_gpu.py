@@ -83,7 +83,6 @@ def test_all_parts_of_the_script_for_a_card_run_on_a_cpu(tmp_path: Path) -> None
         "auto",
         "small",
         "ask",
-        "int8",
     ]
     methods = json.loads((tmp_path / "exact.json").read_text())["methods"]
     assert all(one["overall"]["exact"] for one in methods.values())

@@ -35,7 +35,7 @@ def test_a_recording_whose_engine_and_then_whose_app_were_killed_replays_up_to_i
     terminal.wait_for("What happened", lambda screen: "The engine has ended." in screen)
     terminal.press("F5")
     terminal.wait_for("The new engine", lambda screen: re.search(r"ready +● rec$", screen, re.MULTILINE))
-    terminal.press("Enter")  # the question is back in the prompt
+    terminal.ask()  # what has come of the first answer stays
     terminal.wait_for("The second answer", lambda screen: len(BEGUN.findall(screen)) == 2)
     engine = engine_process(terminal)
     os.kill(ui_process(terminal), signal.SIGKILL)
