@@ -101,7 +101,7 @@ class LlamaCpp:
         return emitted
 
     def _decode(self, tokens: Sequence[int], cached: int, first_wanted: int) -> None:
-        """Run a pass of tokens that come after the cached ones; logits are wanted from one of them on."""
+        """Run a pass of tokens after so many cached ones; it gives the logits of all from index `first_wanted` on."""
         batch = self._batch
         batch.n_tokens = len(tokens)
         for index, token in enumerate(tokens):

@@ -68,7 +68,9 @@ class Process:
             raise RuntimeError(f"{implementation} computes with {ready['threads']} threads, not {threads}.")
 
     def answer(self, method: str, prompt: list[int], **limits: Any) -> TimedAnswer:
-        """Have a method answer a prompt, beginning with an empty cache; `benchmarks.real_worker` says within what."""
+        """Have a method answer a prompt, beginning with an empty cache. The limits are fields of a request, see
+        `benchmarks.real_worker`.
+        """
         time.sleep(PAUSE_SECONDS)
         reply = self._ask({"method": method, "prompt": prompt, **limits})
         return TimedAnswer(**{**reply, "tokens": tuple(reply["tokens"])})

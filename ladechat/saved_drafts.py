@@ -16,13 +16,12 @@ def drafts_file(*model: str) -> Path:
     return drafts_folder() / hashlib.blake2b("\n".join(model).encode(), digest_size=12).hexdigest()
 
 
-def forget_drafts() -> int:
-    """Delete the files of all models, and return how many there were. An engine that runs notices and forgets, too.
+def forget_drafts() -> None:
+    """Delete the files of all models. A running engine whose file is gone forgets what it has learnt when it saves.
 
     Raises:
         OSError: one cannot be deleted.
     """
-    files = [file for file in drafts_folder().glob("*") if file.is_file()]
-    for file in files:
-        file.unlink(missing_ok=True)
-    return len(files)
+    for file in drafts_folder().glob("*"):
+        if file.is_file():
+            file.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
-from ladechat.engine.turn import Service
+from ladechat.engine.service import Service
 from ladechat.model.load import LoadedModel, load
 from ladechat.protocol import Settings
 from tests.engine.tokenizers import byte_level

@@ -9,7 +9,7 @@ from ladechat.engine.stream import EventStream
 from ladechat.protocol import Loading
 
 if TYPE_CHECKING:
-    from ladechat.engine.turn import Service
+    from ladechat.engine.service import Service
 
 STAGES = 4
 SECONDS_BETWEEN = 0.1

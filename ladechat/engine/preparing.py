@@ -7,7 +7,8 @@ from ladechat import catalog, protocol
 from ladechat.engine.chat_format import MessageTooLong, NothingToAnswer, RefusedByTemplate
 from ladechat.engine.failures import ends_the_process, unexpected
 from ladechat.engine.loading_events import LoadingReport
-from ladechat.engine.turn import Emit, Service
+from ladechat.engine.service import Service
+from ladechat.engine.turn import Emit
 from ladechat.layer_search import JUDGED_QUESTION, JUDGED_TOKENS, budget
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.loading.token_ids import UnknownToken, check_ids

@@ -37,7 +37,8 @@ from ladechat.private_folder import keep_torch_caches_private
 from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Stop, Watch
 
 if TYPE_CHECKING:
-    from ladechat.engine.turn import Emit, Service
+    from ladechat.engine.service import Service
+    from ladechat.engine.turn import Emit
     from ladechat.model.load import LoadedModel
 
 
@@ -102,7 +103,7 @@ def _serve_model(
     from ladechat.engine.decoders import RefusedSettings
     from ladechat.engine.pool_file import PoolFileError, read, write
     from ladechat.engine.preparing import prepare, search_layers
-    from ladechat.engine.turn import Service
+    from ladechat.engine.service import Service
 
     try:
         service = Service.of(loaded, options.settings, bool(options.warm_start))
@@ -166,13 +167,13 @@ class Engine:
         """Return the next command. Until it comes, do what no step should wait for: save what drafting has learnt, and
         cache the texts of tokens.
         """
-        if self._service.warm_start is not None:
-            self._service.warm_start.save()
         try:
+            if self._service.warm_start is not None:
+                self._service.warm_start.save()
             for _ in self._learning:
                 if (command := self._inbox.poll()) is not None:
                     return command
-        except BaseException as error:  # whatever a tokenizer makes of an id: tokens met later are decoded then
+        except BaseException as error:  # whatever a tokenizer makes of an id, or a full memory of what is saved
             if ends_the_process(error):
                 raise
             traceback.print_exc()

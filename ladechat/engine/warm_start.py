@@ -1,7 +1,7 @@
 """A warm start: what drafting learns from a model's answers is saved, so that the next session begins with it.
 
-That is the answers themselves, for suffix matching; the tables of token recycling; and the acceptance rates of drafts.
-No text depends on it, only how many passes a text takes.
+It consists of the answers, for suffix matching, the tables of token recycling, and the acceptance rates of drafts. It
+changes how many passes a text takes, never the text.
 """
 
 import contextlib

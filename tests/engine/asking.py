@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 import pytest
 
 from ladechat.engine.server import Engine
-from ladechat.engine.turn import Emit, Service, answer
+from ladechat.engine.service import Service
+from ladechat.engine.turn import Emit, answer
 from ladechat.protocol import Command, Event, Failed, Generate, Message, Step, TurnFinished
 from tests.engine.messages import user
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ladechat.engine.chat_format import MOST_MESSAGE, ChatFormat, MessageTooLong, NothingToAnswer
 from ladechat.engine.detokenizer import UNDECODABLE
-from ladechat.engine.turn import Service
+from ladechat.engine.service import Service
 from ladechat.protocol import Message, Settings, Step, TurnFinished, TurnStarted
 from tests.checkpoints import save_tiny, service_of
 from tests.engine import tokenizers

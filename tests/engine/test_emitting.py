@@ -8,7 +8,8 @@ import pytest
 
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.engine import step_events, turn
-from ladechat.engine.turn import Emit, Service
+from ladechat.engine.service import Service
+from ladechat.engine.turn import Emit
 from ladechat.protocol import Event, Failed, Settings, SettingsApplied, Step
 from tests.checkpoints import LOOKAHEAD, load_on_cpu, service_of
 from tests.engine.asking import Listener, ask, assert_adds_up, end_of, of_kind

@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from ladechat.bench.prompts import make_prompts
 from ladechat.bench.questions import Question
 from ladechat.engine.chat_format import ChatFormat, EncodedPrompt
-from ladechat.engine.turn import Service
+from ladechat.engine.service import Service
 from ladechat.model.load import LoadedModel
 from ladechat.protocol import (
     Message,

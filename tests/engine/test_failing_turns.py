@@ -12,7 +12,7 @@ from ladechat.engine.chat_format import ChatFormat
 from ladechat.engine.decoders import Decoders
 from ladechat.engine.detokenizer import Detokenizer
 from ladechat.engine.plain_cost import PlainStepCost
-from ladechat.engine.turn import Service
+from ladechat.engine.service import Service
 from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.runners.tree import TreeRunner

@@ -15,7 +15,7 @@ from ladechat.engine import decoders as decoders_module
 from ladechat.engine.decoders import Decoders, RefusedSettings
 from ladechat.engine.loading_events import STAGES
 from ladechat.engine.preparing import SEARCH_STAGE, search_layers
-from ladechat.engine.turn import Service
+from ladechat.engine.service import Service
 from ladechat.layer_search import read_skipped, write_skipped
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.runners.tree import TreeRunner

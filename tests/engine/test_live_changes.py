@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from ladechat import catalog
-from ladechat.engine.turn import Emit, Service
+from ladechat.engine.service import Service
+from ladechat.engine.turn import Emit
 from ladechat.protocol import PolicyChoice, Settings, Step, TurnFinished, Value
 from tests.checkpoints import save_tiny, service_of
 from tests.engine.asking import Listener, ask, end_of, of_kind

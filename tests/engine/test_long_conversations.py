@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.engine.turn import Service
+from ladechat.engine.service import Service
 from ladechat.protocol import (
     Event,
     HistoryTrimmed,

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from ladechat import catalog
 from ladechat.engine import server
 from ladechat.engine.decoders import smaller
+from ladechat.engine.service import Service
 from ladechat.engine.stream import EventStream
-from ladechat.engine.turn import Service
 from ladechat.engine_options import EngineOptions
 from ladechat.model.runners import kv_cache, out_of_memory
 from ladechat.model.runners.kv_cache import SlabCache

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from ladechat.engine import turn
-from ladechat.engine.turn import Emit, Service
+from ladechat.engine.service import Service
+from ladechat.engine.turn import Emit
 from ladechat.protocol import Event, PolicyChoice, Settings, Step
 from tests.checkpoints import service_of
 from tests.engine.asking import Listener, ask, of_kind

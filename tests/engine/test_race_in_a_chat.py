@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from ladechat.engine.plain_cost import PlainStepCost
-from ladechat.engine.turn import Service
+from ladechat.engine.service import Service
 from ladechat.model.load import LoadedModel
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import (

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from ladechat.engine.chat_format import NothingToAnswer
 from ladechat.engine.detokenizer import TokenTexts
+from ladechat.engine.service import Service
 from ladechat.engine.stop_text import StopText
-from ladechat.engine.turn import Service
 from ladechat.protocol import Message, Settings, Step, TurnFinished
 from tests.checkpoints import service_of
 from tests.engine import tokenizers

@@ -71,13 +71,13 @@ class Successors:
     def learn(self, before: Sequence[int], tokens: Sequence[int], logits: torch.Tensor) -> NDArray[np.int64]:
         """Overwrite the successors of tokens, and of pairs of tokens; where one occurs twice, by its last row.
 
-        Returns:
-            (T, ranks) the successors of each row, the likeliest first.
-
         Args:
             before: for each row the token before its last one; `UNKNOWN` where there is none.
             tokens: for each row the last token.
             logits: (T, vocabulary) of the token that follows.
+
+        Returns:
+            (T, ranks) the successors of each row, the likeliest first.
         """
         vocabulary = logits.shape[-1]
         if len(self._after_one) < vocabulary:

@@ -59,7 +59,7 @@ QUANTIZED = ["int8", "int4"]
 
 
 def changed(model: PreTrainedModel) -> PreTrainedModel:
-    """A copy of a model in which norms and biases, which change nothing when new, do."""
+    """A copy of a model with random norms and biases: those of a new model, ones and zeros, change nothing."""
     ours = copy.deepcopy(model)
     dice = torch.Generator().manual_seed(7)
     with torch.no_grad():
