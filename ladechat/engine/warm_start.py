@@ -78,10 +78,11 @@ class WarmStart:
             self._shared.forget()
         shared, new = self._shared, [list(answer) for answer in self._new]
         self._new.clear()
-        shared.answers.extend(new)
+        answers = _latest([*(saved.answers if saved else ()), *new])
+        shared.answers[:] = answers
         after_one, after_two = shared.successors.tables()
         content = _Content(
-            answers=_latest([*(saved.answers if saved else ()), *new]),
+            answers=answers,
             after_one=after_one.astype("<i4").tobytes(),
             after_two=after_two.astype("<i4").tobytes(),
             rates=[

@@ -150,6 +150,15 @@ def test_whatever_saving_raises_the_next_question_is_answered(monkeypatch: pytes
             assert steps and finished.reason in ("max_new_tokens", "eos")
 
 
+def test_a_long_session_holds_no_more_answers_than_are_saved(tmp_path: Path) -> None:
+    shared, long = sharing(free), [1] * (MOST_TOKENS // 2)
+    warm = WarmStart(tmp_path / "model", shared, VOCABULARY)
+    for _ in range(5):
+        warm.add(long)
+        warm.save()
+    assert shared.answers == [long, long]
+
+
 def damaged(**changes: object) -> bytes:
     """A file of another content."""
     whole = {"answers": [[1, 2]], "after_one": b"", "after_two": b"", "rates": [[["suffix", 1], 0.5, 9.0]]}
