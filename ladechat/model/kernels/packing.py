@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ladechat.model.kernels.large_pages import LargePages
+
 COLUMNS = 32
 """The columns in a block of packed weights, as in `csrc/registers.h`."""
 
@@ -72,17 +74,17 @@ class Packed:
         return rows[..., : self.inner]
 
 
-def pack(weight: Tensor, tiles: bool = False) -> Packed:
+def pack(weight: Tensor, tiles: bool = False, room: LargePages | None = None) -> Packed:
     """Return (columns, inner) weights packed as numbers; those in bfloat16 in tiles, if the processor has `tiles`.
 
     They are in 16 bits where these hold every number exactly, as for a checkpoint saved in 16 bits: half the memory to
-    read, and the same sums.
+    read, and the same sums. `room` gives the memory for them.
     """
-    columns, inner = weight.shape
+    room, (columns, inner) = room or LargePages(), weight.shape
     kind = next((kind for kind in ("bfloat16", "float16") if _holds(FLOATS[kind], weight)), "float32")
     if tiles and kind == "bfloat16":
-        return Packed(_in_tiles(weight), TILED, columns, inner)
-    packed = weight.new_empty(-(-columns // COLUMNS), inner, COLUMNS, dtype=FLOATS[kind])
+        return Packed(_in_tiles(weight, room), TILED, columns, inner)
+    packed = room.empty((-(-columns // COLUMNS), inner, COLUMNS), FLOATS[kind])
     whole = columns // COLUMNS
     packed[:whole] = weight[: whole * COLUMNS].reshape(whole, COLUMNS, inner).transpose(1, 2)
     if columns % COLUMNS:
@@ -90,18 +92,18 @@ def pack(weight: Tensor, tiles: bool = False) -> Packed:
     return Packed(packed, kind, columns, inner)
 
 
-def _in_tiles(weight: Tensor) -> Tensor:
+def _in_tiles(weight: Tensor, room: LargePages) -> Tensor:
     columns, inner = weight.shape
     lacking = (0, -inner % DEPTH, 0, -columns % COLUMNS)
     padded = torch.nn.functional.pad(weight, lacking) if any(lacking) else weight
     tiles = padded.reshape(-(-columns // COLUMNS), 2, 16, -(-inner // DEPTH), 16, 2).permute(0, 3, 1, 4, 2, 5)
-    return weight.new_empty(tiles.shape, dtype=torch.bfloat16).copy_(tiles)
+    return room.empty(tiles.shape, torch.bfloat16).copy_(tiles)
 
 
-def room_for_integers(columns: int, inner: int, kind: str) -> Packed:
+def room_for_integers(columns: int, inner: int, kind: str, room: LargePages | None) -> Packed:
     """Return uninitialised memory for weights packed as integers, which the kernels' library fills."""
     bytes_of_group = COLUMNS * (torch.bfloat16.itemsize + GROUPED * INTEGERS[kind] // 8)
-    data = torch.empty(-(-columns // COLUMNS), -(-inner // GROUPED), bytes_of_group, dtype=torch.uint8)
+    data = (room or LargePages()).empty((-(-columns // COLUMNS), -(-inner // GROUPED), bytes_of_group), torch.uint8)
     return Packed(data, kind, columns, inner)
 
 
