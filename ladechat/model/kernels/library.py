@@ -2,7 +2,7 @@
 
 import ctypes
 import fcntl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ladechat.model.kernels.build import LOADING, Build, BuildError
+from ladechat.model.kernels.large_pages import LargePages
 from ladechat.model.kernels.packing import FLOATS, GROUPED, INTEGERS, KINDS, Packed, pack, room_for_integers
 from ladechat.model.kernels.soft_cap import capped_attention
 
@@ -67,11 +68,24 @@ class LayerPass(ctypes.Structure):
     """The slots of a pass in a decoder layer, as in `csrc/layer.h`."""
 
     _fields_: ClassVar = [
-        *((name, _number) for name in ("slots", "cached")),
-        *((name, _pointer) for name in ("cosines", "sines", "keys", "values")),
-        *((name, _number) for name in ("key_head", "key_token", "value_head", "value_token")),
-        ("seen", _pointer),
+        *((name, _pointer) for name in ("keys", "values")),
+        *((name, _number) for name in ("key_head", "key_token", "value_head", "value_token", "slots", "cached")),
+        *((name, _pointer) for name in ("cosines", "sines", "angles", "seen")),
         ("seen_slot", _number),
+    ]
+
+
+class Model(ctypes.Structure):
+    """The embedding of a model, its layers, the norm after them, and the output layer, as in `csrc/layer.h`."""
+
+    _fields_: ClassVar = [
+        ("embedding", Matrix),
+        ("scale", ctypes.c_float),
+        ("layers", ctypes.POINTER(Layer)),
+        ("count", _number),
+        ("norm", _pointer),
+        ("epsilon", ctypes.c_float),
+        ("output", Matrix),
     ]
 
 
@@ -109,10 +123,12 @@ class Library:
         count, real = ctypes.c_int, ctypes.c_float
         arguments: dict[str, list[Any]] = {
             "linear": [_pointer, _pointer, _pointer, _number, count],
+            "columns": [_pointer, _pointer, _number, _pointer],
             "pack": [_pointer, _pointer, _number, _number, count],
             "norm": [_pointer, _pointer, _pointer, _number, _number, real],
             "attention": [_pointer, count],
             "layer": [_pointer, _pointer, _pointer, count],
+            "pass": [_pointer, _pointer, _pointer, _pointer, _number, _pointer, count],
         }
         self._functions: dict[str, Any] = {name: getattr(functions, name) for name in arguments}
         for name, function in self._functions.items():
@@ -121,10 +137,13 @@ class Library:
         self.tiles: bool = functions.has_tiles()
         self.instructions: str = functions.instructions().decode()
 
-    def rounded(self, weight: Tensor, kind: str) -> Packed:
-        """Return (columns, inner) float32 weights packed as integers, "int8" or "int4": the nearest ones."""
+    def rounded(self, weight: Tensor, kind: str, room: LargePages | None = None) -> Packed:
+        """Return (columns, inner) float32 weights packed as integers, "int8" or "int4": the nearest ones.
+
+        `room` gives the memory for them.
+        """
         (columns, inner), weight = weight.shape, weight.contiguous()
-        packed = room_for_integers(columns, inner, kind)
+        packed = room_for_integers(columns, inner, kind, room)
         self._functions["pack"](weight.data_ptr(), packed.data.data_ptr(), columns, inner, INTEGERS[kind])
         return packed
 
@@ -148,11 +167,42 @@ class Library:
 
         return product
 
+    def columns(self, matrix: Matrix, chosen: Tensor) -> Tensor:
+        """Return the weights (…, inner) float32 of columns (…) int64 of a matrix, as an embedding does.
+
+        Raises:
+            IndexError: it lacks one of them.
+        """
+        if chosen.numel() and not 0 <= int(chosen.min()) <= int(chosen.max()) < matrix.columns:
+            raise IndexError(f"A token is not among {matrix.columns} embeddings: {int(chosen.max())}.")
+        at, found = chosen.contiguous(), torch.empty(*chosen.shape, matrix.inner)
+        self._functions["columns"](ctypes.byref(matrix), at.data_ptr(), at.numel(), found.data_ptr())
+        return found
+
     def layer(self, weights: Layer, own: LayerPass, states: Tensor) -> None:
         """Compute a decoder layer: the states (…, T, width) float32 after it replace those before it; the keys and
         values of the slots go into the cache.
         """
         self._functions["layer"](ctypes.byref(weights), ctypes.byref(own), states.data_ptr(), self.threads)
+
+    def whole_pass(
+        self, model: Model, passes: "ctypes.Array[LayerPass]", tokens: Sequence[int], read: int
+    ) -> tuple[Tensor, Tensor]:
+        """Compute a pass over tokens (T,); the keys and values of the slots go into the cache.
+
+        Returns:
+            The logits (read, vocabulary) float32 of the last `read` slots, and the (T, width) float32 states of all
+            after the final norm.
+
+        Raises:
+            IndexError: the model has no embedding of a token.
+        """
+        if not 0 <= min(tokens) <= max(tokens) < model.embedding.columns:
+            raise IndexError(f"A token is not among {model.embedding.columns} embeddings: {max(tokens)}.")
+        logits, states = torch.empty(read, model.output.columns), torch.empty(len(tokens), model.embedding.inner)
+        given = ctypes.byref(model), passes, (_number * len(tokens))(*tokens), states.data_ptr(), read
+        self._functions["pass"](*given, logits.data_ptr(), self.threads)
+        return logits, states
 
     def norm(self, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
         """Return x (…, width) float32, divided by the root mean square of each row, times weight (width,) float32."""
@@ -215,6 +265,9 @@ class Library:
         packed += [self.rounded(weight, kind) for kind in INTEGERS]
         found = [self.product(Matrix.of(one))(x) / 100 for one in packed]
         expected = [x @ one.weight().T / 100 for one in packed]
+        chosen = torch.tensor([69, 3, 33])
+        found += [self.columns(Matrix.of(one), chosen) for one in packed]
+        expected += [one.rows(chosen) for one in packed]
         found.append(self.norm(x, weight[0], 0.1))
         expected.append(torch.rms_norm(x, (70,), weight[0], 0.1))
         query, key, value = (torch.randn(1, 2, tokens, 48, generator=dice) for tokens in (5, 30, 30))

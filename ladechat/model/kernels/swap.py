@@ -12,6 +12,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 from transformers.pytorch_utils import Conv1D
 
+from ladechat.model.kernels.large_pages import LargePages
 from ladechat.model.kernels.library import Library, Matrix
 from ladechat.model.kernels.packing import FLOATS, INTEGERS, TILED, Packed, pack
 from ladechat.model.kernels.soft_cap import attention_for, capped_attention
@@ -52,14 +53,20 @@ class PackedLinear(nn.Module):
 
 
 class PackedEmbedding(nn.Module):
-    """An embedding that reads the packed weights of the output layer to which it is tied."""
+    """An embedding with packed weights: those of the output layer, or its own.
 
-    def __init__(self, packed: Packed, embedding: nn.Embedding) -> None:
+    Attributes:
+        matrix: its vectors, as columns.
+        scale: by which they are multiplied.
+    """
+
+    def __init__(self, packed: Packed, embedding: nn.Embedding, library: Library) -> None:
         super().__init__()
         self.register_buffer("packed", packed.data)
-        self._packed = packed
+        self._packed, self._library, self.matrix = packed, library, Matrix.of(packed)
         self.num_embeddings, self.embedding_dim = embedding.num_embeddings, embedding.embedding_dim
-        self._scale: Any = getattr(embedding, "embed_scale", None)
+        scale: Any = getattr(embedding, "embed_scale", 1.0)
+        self.scale = float(scale)
 
     @property
     def weight(self) -> Tensor:
@@ -68,8 +75,8 @@ class PackedEmbedding(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Map tokens (…) int64 to (…, embedding_dim) float32."""
-        vectors = self._packed.rows(tokens)
-        return vectors if self._scale is None else vectors * self._scale
+        vectors = self._library.columns(self.matrix, tokens)
+        return vectors if self.scale == 1.0 else vectors * self.scale
 
 
 class RMSNorm(nn.Module):
@@ -149,8 +156,9 @@ def swap(model: PreTrainedModel, library: Library, quantize: str | None = None) 
 
     With `quantize`, "int8" or "int4", they are rounded to integers: those of the output layer to 8 bits always.
     """
+    room = LargePages()
     head: Any = model.get_output_embeddings()
-    output = id(getattr(head, "weight", None))
+    output, inputs = (id(getattr(one, "weight", None)) for one in (head, model.get_input_embeddings()))
     embeddings = {id(module.weight): name for name, module in model.named_modules() if _is_embedding(module)}
     layers: dict[int, list[str]] = {}  # by their weights, which several may share
     for name, module in model.named_modules(remove_duplicate=False):
@@ -160,13 +168,17 @@ def swap(model: PreTrainedModel, library: Library, quantize: str | None = None) 
         linear: Any = model.get_submodule(names[0])
         how = quantize and ("int8" if weight == output else quantize)
         own = linear.weight.t() if isinstance(linear, Conv1D) else linear.weight
-        packed = library.rounded(own.float(), how) if how else pack(own, library.tiles)
+        packed = library.rounded(own.float(), how, room) if how else pack(own, library.tiles, room)
         for name in names:
             _replace(model, name, PackedLinear(packed, model.get_submodule(name), library))
         tied = embeddings.get(weight)
         if tied is not None:
-            _replace(model, tied, PackedEmbedding(packed, model.get_submodule(tied)))  # type: ignore[arg-type]
+            _replace(model, tied, PackedEmbedding(packed, model.get_submodule(tied), library))  # type: ignore[arg-type]
         del linear, own
+    if inputs in embeddings and inputs not in layers:
+        embedding: Any = model.get_submodule(embeddings[inputs])
+        packed = pack(embedding.weight, library.tiles, room)
+        _replace(model, embeddings[inputs], PackedEmbedding(packed, embedding, library))
     _compute_in_float32(model)
     for name, module in list(model.named_modules()):
         if (norm := _usual_norm(module, library)) is not None:

@@ -109,7 +109,7 @@ def use_layers(runner: TreeRunner, model: PreTrainedModel) -> None:
     Empties the cache.
     """
     try:
-        runner.loop = LayerLoop(model, runner.windows)
+        loop = LayerLoop(model, runner.windows)
         if not runner.has_fixed_angles:
             raise NoLayerLoop("has rotary angles that depend on the length of the text")
         tokens = ordinary_tokens(model)
@@ -117,6 +117,7 @@ def use_layers(runner: TreeRunner, model: PreTrainedModel) -> None:
         tree.add(tree.add(1, tokens[-2]), tokens[-1])
         fill(runner, tokens[: CACHED + 1])
         own = runner.forward(tree).float().clone()
+        runner.loop = loop
         by_layers = runner.forward_hidden(tree, Want())[0].float()
         runner.commit([])
         if not _all_agree(by_layers, own, model):

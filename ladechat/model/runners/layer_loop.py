@@ -22,6 +22,12 @@ from ladechat.model.runners.slots import Slots
 
 Masks = torch.Tensor | dict[str, torch.Tensor]
 
+FUSED = "ladechat_layers"
+"""The attribute of a decoder for a function that computes its pass at once, `cpu_layers.FusedModel`."""
+
+FIRST_ANGLES = 512
+"""The positions whose rotary angles are computed first; then twice as many as needed."""
+
 
 class NoLayerLoop(ValueError):
     """A model whose layers cannot be called one by one; the message is the reason, and follows the model's name."""
@@ -38,6 +44,7 @@ class LayerLoop:
         windows: as given.
         kinds: the kind of each layer's attention; None in models with one kind.
         depth: the number of decoder layers.
+        at_once: a function that computes a pass faster than the parts one by one; None where there is none.
         width: d, the size of hidden states.
 
     Raises:
@@ -52,7 +59,10 @@ class LayerLoop:
         missing = [name for name in ("embed_tokens", "layers", "norm", "rotary_emb") if not hasattr(decoder, name)]
         if missing or self._head is None:
             raise NoLayerLoop(f"has no part called {missing[0] if missing else 'lm_head'}")
-        self._decoder = decoder
+        self._decoder, self._device = decoder, model.device
+        self.at_once: Any = getattr(decoder, FUSED, None)
+        self._all_angles: dict[str | None, Any] = {}
+        self._angles_known = 0
         self.kinds: list[str | None] = list(getattr(config, "layer_types", None) or [None] * len(decoder.layers))
         self.depth, self.width = len(decoder.layers), int(config.hidden_size)
         if len(self.kinds) != self.depth:
@@ -90,10 +100,9 @@ class LayerLoop:
         The mask is (1, 1, T, cached + T), or one for each kind of layer; the positions are (1, T).
         """
         kind = self.kinds[layer]
-        own = mask[kind or ""] if isinstance(mask, dict) else mask
         output = self._decoder.layers[layer](
             hidden,
-            attention_mask=own,
+            attention_mask=self._own(mask, kind),
             position_ids=positions,
             **{self._cache_argument: cache},
             use_cache=cache is not None,
@@ -102,6 +111,37 @@ class LayerLoop:
         after: torch.Tensor = output[0] if isinstance(output, tuple) else output
         return after
 
+    def whole_pass(self, slots: Slots, mask: Masks, cache: SlabCache, read: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Run a pass of T slots after the cached tokens; see `through`.
+
+        Returns:
+            The logits (read, vocabulary) of the last `read` slots, and the (T, d) final hidden states of all.
+        """
+        if self.at_once is not None:
+            every = self._angles_to(cache.length + int(slots.positions.max()))
+            given = {kind: (self._own(mask, kind), angles) for kind, angles in every.items()}
+            found = self.at_once(slots, self.kinds, given, cache, read)
+            if found is not None:
+                return self._scaled(found[0]), found[1]
+        hidden = self.embed(torch.tensor([slots.tokens], device=self._device))
+        positions = torch.from_numpy(slots.positions + cache.length)[None].to(self._device)
+        angles = self.angles(hidden, positions)
+        for layer in range(self.depth):
+            hidden = self.through(layer, hidden, mask, positions, angles, cache)
+        final = self.final(hidden)[0]
+        return self.read(final[-read:]), final
+
+    def _angles_to(self, highest: int) -> dict[str | None, Any]:
+        """Return the rotary angles of all positions up to this one."""
+        if highest >= self._angles_known:
+            self._angles_known = max(FIRST_ANGLES, 2 * highest)
+            every = torch.arange(self._angles_known, device=self._device)[None]
+            self._all_angles = self.angles(torch.empty(0, device=self._device), every)
+        return self._all_angles
+
+    def _own(self, mask: Masks | None, kind: str | None) -> torch.Tensor | None:
+        return mask[kind or ""] if isinstance(mask, dict) else mask
+
     def final(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return the final norm of hidden states (…, d) after the last layer: the input of the output layer."""
         normed: torch.Tensor = self._decoder.norm(hidden)
@@ -109,7 +149,9 @@ class LayerLoop:
 
     def read(self, final: torch.Tensor) -> torch.Tensor:
         """Return the logits (…, vocabulary) of final hidden states (…, d)."""
-        logits: torch.Tensor = self._head(final)
+        return self._scaled(self._head(final))
+
+    def _scaled(self, logits: torch.Tensor) -> torch.Tensor:
         if self._logit_scale != 1.0:
             logits = logits * self._logit_scale
         if self._logit_divisor != 1.0:
@@ -199,31 +241,48 @@ def run(
     Returns:
         The logits (T, vocabulary) of the slots; their hidden states.
     """
-    total, real, own = positions.shape[1], len(slots), list(want.carriers)
-    hidden = loop.embed(torch.tensor([slots.tokens], device=positions.device))
+    real, own = len(slots), list(want.carriers)
+    if want.maps is None:
+        logits, states = loop.whole_pass(slots, mask, cache, real)
+        return logits, Hidden(states, own, None, loop.read, [], loop.final)
+    embedded = loop.embed(torch.tensor([slots.tokens], device=positions.device))
+    hidden, below = _with_pseudo_states(loop, embedded, mask, positions, cache, want.maps, own, want.lens)
+    final = loop.final(hidden)[0]
+    states, pseudo = final[:real], final[real:].view(len(want.maps.layers), len(own), -1).transpose(0, 1)
+    return loop.read(states), Hidden(states, own, pseudo, loop.read, below, loop.final)
+
+
+def _with_pseudo_states(
+    loop: LayerLoop,
+    hidden: torch.Tensor,
+    mask: Masks,
+    positions: torch.Tensor,
+    cache: SlabCache,
+    maps: TransferMaps,
+    carriers: Sequence[int],
+    lens: bool,
+) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Return the hidden states (1, rows, d) of slots and pseudo rows after the last layer, made from the slots' (1, T,
+    d) before the first; and, with `lens`, those of the pseudo rows before each layer, (maps, C, d).
+    """
+    total, real = positions.shape[1], hidden.shape[1]
     angles: dict[str | None, object] = {}
     below: list[torch.Tensor] = []
-    count = 0
     for layer in range(loop.depth):
-        entered = [] if want.maps is None else [i for i, at in enumerate(want.maps.layers) if at == layer]
-        if want.maps is not None and entered:
-            entering = _finite(transferred(want.maps, entered, hidden[0, own]))
+        entered = [step for step, at in enumerate(maps.layers) if at == layer]
+        if entered:
+            entering = _finite(transferred(maps, entered, hidden[0, carriers]))
             hidden = torch.cat([hidden, entering[None]], dim=1)
         if entered or not layer:
             count = hidden.shape[1]
             own_mask, own_positions = rows_of(mask, 0, count, total), positions[:, :count]
             angles = loop.angles(hidden, own_positions)
-        if want.lens and count > real:
+        if lens and count > real:
             # A copy: a layer may write into its input.
-            below.append(hidden[0, real:].clone().view(-1, len(own), hidden.shape[-1]))
+            below.append(hidden[0, real:].clone().view(-1, len(carriers), hidden.shape[-1]))
         hidden = loop.through(layer, hidden, own_mask, own_positions, angles, cache)
         _finite(hidden[0, real:])
-    final = loop.final(hidden)[0]
-    states = final[:real]
-    pseudo = None
-    if want.maps is not None:
-        pseudo = final[real:].view(len(want.maps.layers), len(own), -1).transpose(0, 1)
-    return loop.read(states), Hidden(states, own, pseudo, loop.read, below, loop.final)
+    return hidden, below
 
 
 def transferred(maps: TransferMaps, steps: Sequence[int], hidden: torch.Tensor) -> torch.Tensor:

@@ -83,8 +83,8 @@ class TreeRunner:
             capacity_limit=2 * context_length,
         )
         self._cache_argument = cache_argument(model.forward)
-        last_only = "logits_to_keep" in inspect.signature(model.forward).parameters
-        self._prefill_options: dict[str, Any] = {"logits_to_keep": 1} if last_only else {}
+        has_option = "logits_to_keep" in inspect.signature(model.forward).parameters
+        self._last_only: dict[str, Any] = {"logits_to_keep": 1} if has_option else {}
 
     @property
     def device(self) -> torch.device:
@@ -248,7 +248,7 @@ class TreeRunner:
         if self._rope and self._rope.angles(len(self._tokens) + len(tokens)) != self._rope.angles(length):
             # A filler slot at the text's last position gives the pass the angles of the whole text.
             slots = slots.with_fillers(tokens[-1:], [length - 1 - len(self._tokens)])
-        self._model_pass(slots, **self._prefill_options)
+        self._model_pass(slots, last_only=True)
         self.commit(range(len(tokens)))
 
     def _recompute(self, length: int) -> None:
@@ -277,16 +277,20 @@ class TreeRunner:
         return logits
 
     @torch.inference_mode()
-    def _model_pass(self, slots: Slots, **options: Any) -> torch.Tensor:
+    def _model_pass(self, slots: Slots, last_only: bool = False) -> torch.Tensor:
+        """Return the (T, vocabulary) logits of a pass; with `last_only`, where possible those of the last slot only."""
         self.cache.reserve(len(slots))
         self._pending = slots
+        mask = self._masks.of(slots, len(self._tokens))
+        if self.loop is not None and self.loop.at_once is not None:
+            return self.loop.whole_pass(slots, mask, self.cache, 1 if last_only else len(slots))[0]
         output = self._model(
             input_ids=torch.tensor([slots.tokens], device=self._device),
             position_ids=self._positions(slots),
-            attention_mask=self._masks.of(slots, len(self._tokens)),
+            attention_mask=mask,
             use_cache=True,
             **{self._cache_argument: self.cache},
-            **options,
+            **(self._last_only if last_only else {}),
         )
         logits: torch.Tensor = output.logits[0]
         return logits

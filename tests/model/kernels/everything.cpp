@@ -64,32 +64,39 @@ static void compare_tiles() {
 }
 #endif
 
-static void layers(Kind kind) {
+static void a_pass(Kind kind) {
     const int64_t slots = between(1, 40), cached = between(0, 40), tokens = cached + slots, dim = 2 * between(1, 20);
     const int64_t shared = between(1, 3), kv_heads = between(1, 3), heads = shared * kv_heads, width = between(1, 100);
     const Made query(kind, width, heads * dim), key(kind, width, kv_heads * dim), value(kind, width, kv_heads * dim);
     const Made output(kind, heads * dim, width), gate(kind, width, 70), up(kind, width, 70), down(kind, 70, width);
     const auto norms = numbers(width), head_norms = numbers(dim), angles = numbers(slots * dim);
     auto keys = numbers(tokens * kv_heads * dim), values = keys, states = numbers(slots * width);
+    std::vector<int64_t> rows(slots);
     std::vector<uint8_t> seen(slots * tokens);
-    for (int64_t slot = 0; slot < slots; ++slot)
+    for (int64_t slot = 0; slot < slots; ++slot) {
+        rows[slot] = between(0, slots - 1);
         for (int64_t token = 0; token < tokens; ++token)
             seen[slot * tokens + token] = token < cached || token == cached + slot || (token < cached + slot && between(0, 1));
+    }
     const float* own = between(0, 1) ? head_norms.data() : nullptr;
     const float* after = between(0, 1) ? norms.data() : nullptr;
     const Layer weights{query.matrix, key.matrix, value.matrix, output.matrix, gate.matrix, up.matrix, down.matrix,
                         norms.data(), own, own, after, norms.data(), after, dim,
                         between(0, 1) ? Activation::silu : Activation::gelu, 1e-5f, 0.5f, between(0, 1) ? 2.0f : 0.0f};
-    const LayerPass pass{slots, cached, angles.data(), angles.data(), keys.data(), values.data(), dim, kv_heads * dim,
-                         dim, kv_heads * dim, reinterpret_cast<const bool*>(seen.data()), tokens};
+    const LayerPass pass{keys.data(), values.data(), dim, kv_heads * dim, dim, kv_heads * dim, slots, cached,
+                         angles.data(), angles.data(), rows.data(), reinterpret_cast<const bool*>(seen.data()), tokens};
     layer(&weights, &pass, states.data(), 2);
+    const Made tied(kind, width, 50);
+    auto logits = numbers(slots * 50);
+    const Model model{tied.matrix, 2.0f, &weights, 1, norms.data(), 1e-5f, tied.matrix};
+    ::pass(&model, &pass, rows.data(), states.data(), between(1, slots), logits.data(), 2);
 }
 
 int main() {
     for (int round = 0; round < 20; ++round) {
         for (const Kind kind : {Kind::float32, Kind::bfloat16, Kind::float16, Kind::int8, Kind::int4, Kind::tiled}) {
             products(kind);
-            layers(kind);
+            a_pass(kind);
         }
 #ifdef WITH_AMX
         if (amx_runs) compare_tiles();

@@ -15,13 +15,13 @@ from transformers.pytorch_utils import Conv1D
 from ladechat.decoder.loop import Decoder
 from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.kernels.library import Library
-from ladechat.model.kernels.packing import pack
+from ladechat.model.kernels.packing import FLOATS, pack
 from ladechat.model.kernels.swap import ATTENTION, PackedEmbedding, PackedLinear, RMSNorm, swap, use_kernels
 from ladechat.model.runners.llama_form import LLAMAS
 from ladechat.registry import lookahead
 from tests.checkpoints import load_on_cpu
 from tests.llama2 import save_checkpoint
-from tests.tiny import demo_model, demo_prompt, generated, random_model, run, runner_for, tokens_of
+from tests.tiny import VOCABULARY, demo_model, demo_prompt, generated, random_model, run, runner_for, tokens_of
 from tools.tiny_models import tiny_model
 
 ARCHITECTURES: dict[str, dict[str, Any]] = {
@@ -102,9 +102,17 @@ def test_tied_weights_are_there_once(architecture: str, library: Library) -> Non
     assert not any(parameter.dim() > 1 and "wpe" not in name for name, parameter in ours.named_parameters())
 
 
-def test_an_embedding_of_its_own_stays_as_it_is(library: Library) -> None:
-    ours = swapped(random_model(3), library)
-    assert type(ours.get_input_embeddings()) is nn.Embedding
+@pytest.mark.parametrize("kept_in", FLOATS.values(), ids=list(FLOATS))
+def test_an_embedding_of_its_own_has_its_vectors_in_the_type_of_the_checkpoint(
+    kept_in: torch.dtype, library: Library
+) -> None:
+    model, tokens = copy.deepcopy(random_model(3)), torch.arange(VOCABULARY)[None]
+    model.to(kept_in)  # type: ignore[arg-type]  # of transformers' wrapper
+    embedding = swapped(model, library).get_input_embeddings()
+    assert isinstance(embedding, PackedEmbedding) and embedding.packed.dtype is kept_in
+    assert torch.equal(embedding(tokens), model.get_input_embeddings()(tokens).float())
+    with pytest.raises(IndexError, match="embeddings"):
+        embedding(torch.tensor([VOCABULARY]))
 
 
 def test_attention_is_only_swapped_where_the_model_asks_for_it_by_name(library: Library) -> None:

@@ -1,10 +1,10 @@
-"""A decoder layer in one call of the kernels: what the model computes, with the same bits in every shape of pass."""
+"""A layer, and a whole pass, in one call of the kernels: what the model computes, with the same bits in every shape."""
 
 import copy
 import random
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from ladechat import registry
+from ladechat.decoder.hidden import TransferMaps, Want
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.kernels.library import Library
 from ladechat.model.kernels.swap import products_of, round_weights_as, swap
@@ -120,7 +121,7 @@ def one_by_one(runner: TreeRunner, text: list[int]) -> list[torch.Tensor]:
 
 
 def test_slots_have_the_logits_of_the_model_as_it_was(original: PreTrainedModel, model: PreTrainedModel) -> None:
-    runner = runner_for(model)
+    runner = layered_runner_for(model)
     for seed in range(4):
         text, tree = text_of(seed, 11), random_tree(random.Random(seed), VOCABULARY)
         tree.tokens[0] = text[-1]
@@ -142,9 +143,56 @@ def test_what_is_not_given_our_cache_is_computed_part_by_part(
         torch.testing.assert_close(model(tokens).logits, original(tokens).logits, atol=1e-4, rtol=1e-4)
 
 
+def test_a_pass_layer_by_layer_has_the_bits_of_one_in_one_call(model: PreTrainedModel) -> None:
+    """Those with pseudo rows, with skipped layers, and of a model whose loop over layers was refused."""
+    text, tree = text_of(6, 20), random_tree(random.Random(6), VOCABULARY)
+    tree.tokens[0] = text[-1]
+    at_once, layered, by_layers = layered_runner_for(model), layered_runner_for(model), runner_for(model)
+    for runner in (at_once, layered, by_layers):
+        fill(runner, text)
+    assert layered.loop is not None and layered.loop.at_once is not None
+    maps = made_up_for(layered, 1)["transfer"].maps
+    assert isinstance(maps, TransferMaps)
+    layered.loop.at_once = None
+    expected, hidden = at_once.forward_hidden(tree, Want())
+    assert torch.equal(at_once.forward(tree), expected)
+    assert torch.equal(by_layers.forward(tree), expected)
+    for want in (Want(), Want(maps, [0, 1])):
+        logits, found = layered.forward_hidden(tree, want)
+        assert torch.equal(logits, expected) and torch.equal(found.states, hidden.states)
+
+
+def test_a_pass_is_one_call(model: PreTrainedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = choose_runner(model, 128)
+    fill(runner, [5, 6, 7])
+    for layer in cast(Any, model.get_decoder()).layers:
+        monkeypatch.setattr(layer, "forward", None)
+    assert runner.forward(SlotTree.chain([7, 8])).shape == (2, VOCABULARY)
+
+
+def test_a_token_without_an_embedding_is_refused(model: PreTrainedModel) -> None:
+    runner = layered_runner_for(model)
+    fill(runner, [5, 6, 7])
+    for token in (VOCABULARY, -1):
+        with pytest.raises(IndexError, match=f"not among {VOCABULARY} embeddings"):
+            runner.forward(SlotTree.chain([7, token]))
+
+
+def test_a_cache_that_has_grown_is_found_where_it_is(model: PreTrainedModel) -> None:
+    runner, expected = layered_runner_for(model, 2048), runner_for(model, 2048)
+    text = text_of(7, 700)
+    fill(runner, text[:500])
+    runner.forward(SlotTree(text[499]))
+    small = runner.cache.capacity
+    for one in (runner, expected):
+        fill(one, text)
+    assert runner.cache.capacity > small
+    assert torch.equal(runner.forward(SlotTree(text[-1])), expected.forward(SlotTree(text[-1])))
+
+
 @pytest.mark.parametrize("slots", [2, 3, 12, 13, 31, 33, 64, 100, 128])
 def test_a_chain_of_any_length_has_the_bits_of_one_token_a_pass(model: PreTrainedModel, slots: int) -> None:
-    runner, text = runner_for(model), text_of(1, 9 + slots)
+    runner, text = layered_runner_for(model), text_of(1, 9 + slots)
     expected = one_by_one(runner, text)[9:]
     fill(runner, text[:10])
     assert torch.equal(runner.forward(SlotTree.chain(text[9:])), torch.stack(expected))
@@ -159,12 +207,12 @@ def test_a_tree_has_the_bits_of_one_token_a_pass_in_8_and_4_bits_too(
     round_weights_as(ours, rounded)
     text, tree = text_of(2, 30), random_tree(random.Random(2), VOCABULARY)
     tree.tokens[0] = text[-1]
-    runner = runner_for(ours)
+    runner = layered_runner_for(ours)
     fill(runner, text)
     logits = runner.forward(tree).clone()
     path = tree.mask[-1].nonzero()[0]
     seen = [*text[:-1], *(tree.tokens[slot] for slot in path)]
-    expected = one_by_one(runner_for(ours), seen)
+    expected = one_by_one(layered_runner_for(ours), seen)
     assert torch.equal(logits[path], torch.stack(expected)[-len(path) :])
     with torch.inference_mode():
         own = rounded(torch.tensor([seen])).logits[0, -1]
@@ -173,7 +221,11 @@ def test_a_tree_has_the_bits_of_one_token_a_pass_in_8_and_4_bits_too(
 
 @given(seed=st.integers(0, 2**31), cached=st.integers(0, 40))
 def test_a_tree_of_any_form_has_the_bits_of_one_token_a_pass(model: PreTrainedModel, seed: int, cached: int) -> None:
-    runner, text, tree = runner_for(model), text_of(seed, cached + 1), random_tree(random.Random(seed), VOCABULARY)
+    runner, text, tree = (
+        layered_runner_for(model),
+        text_of(seed, cached + 1),
+        random_tree(random.Random(seed), VOCABULARY),
+    )
     tree.tokens[0] = text[-1]
     fill(runner, text)
     logits = runner.forward(tree).clone()
@@ -185,9 +237,9 @@ def test_a_tree_of_any_form_has_the_bits_of_one_token_a_pass(model: PreTrainedMo
 
 def test_a_prompt_read_in_chunks_has_the_bits_of_one_token_a_pass(model: PreTrainedModel) -> None:
     text = text_of(5, 150)
-    expected = one_by_one(runner_for(model), text)[-1]
+    expected = one_by_one(layered_runner_for(model), text)[-1]
     for chunk in (7, 64, 512):
-        runner = runner_for(model, chunk=chunk)
+        runner = layered_runner_for(model, chunk=chunk)
         fill(runner, text)
         assert torch.equal(runner.forward(SlotTree(text[-1]))[0], expected)
 

@@ -18,6 +18,11 @@ EXPORTED void linear(const Matrix* matrix, const float* x, float* y, int64_t row
     product(x, *matrix, y, rows, threads);
 }
 
+// The weights (count, inner) of some columns of a matrix, as an embedding reads them.
+EXPORTED void columns(const Matrix* matrix, const int64_t* columns, int64_t count, float* to) {
+    for (int64_t i = 0; i < count; ++i) read_column(*matrix, columns[i], to + i * matrix->inner);
+}
+
 // Whether products with bfloat16 run in tiles, for which their weights have to be packed.
 EXPORTED bool has_tiles() { return amx_runs; }
 
@@ -40,4 +45,9 @@ EXPORTED void attention(const Attention* attention, int threads) { attend(*atten
 // States (slots, width) after a decoder layer, in place.
 EXPORTED void layer(const Layer* layer, const LayerPass* pass, float* states, int threads) {
     run_layer(*layer, *pass, states, threads);
+}
+
+EXPORTED void pass(const Model* model, const LayerPass* passes, const int64_t* tokens, float* states, int64_t read,
+                   float* logits, int threads) {
+    run_pass(*model, passes, tokens, states, read, logits, threads);
 }

@@ -27,15 +27,28 @@ struct Layer {
     int64_t key_value_heads() const { return key.columns / head_dim; }
 };
 
-// The slots of a pass: their rotary angles (slots, head_dim), the layer's keys and values in the cache with their
-// strides, and what each slot sees.
+// A pass in a layer: the layer's keys and values in the cache with their strides, the slots, their rotary angles as rows
+// (…, head_dim) and the row of each slot, and what each slot sees.
 struct LayerPass {
-    int64_t slots, cached;
-    const float *cosines, *sines;
     float *keys, *values;
     int64_t key_head, key_token, value_head, value_token;
+    int64_t slots, cached;
+    const float *cosines, *sines;
+    const int64_t* angles;
     const bool* seen;
     int64_t seen_slot;  // stride
+};
+
+// The embedding, whose vectors are the columns of a matrix times a scale, all layers, the norm after them, and the output
+// layer.
+struct Model {
+    Matrix embedding;
+    float scale;
+    const Layer* layers;
+    int64_t count;
+    const float* norm;
+    float epsilon;
+    Matrix output;
 };
 
 // SiLU, x · sigmoid(x), or GELU by a hyperbolic tangent, which is the same with another number in the sigmoid:
@@ -89,7 +102,7 @@ inline void project(const Layer& layer, const LayerPass& pass, const float* norm
     });
     for (int64_t slot = 0; slot < pass.slots; ++slot) {
         float* const of = all + slot * total;
-        const float *cosines = pass.cosines + slot * dim, *sines = pass.sines + slot * dim;
+        const float *cosines = pass.cosines + pass.angles[slot] * dim, *sines = pass.sines + pass.angles[slot] * dim;
         const int64_t place = pass.cached + slot;
         place_heads(of, layer.query_norm, layer.heads(), layer, cosines, sines,
                     queries + slot * layer.query.columns, dim);
@@ -157,6 +170,21 @@ inline void run_layer(const Layer& layer, const LayerPass& pass, float* states, 
     const auto run_gate_up = layer.activation == Activation::silu ? gate_up<Activation::silu> : gate_up<Activation::gelu>;
     run_gate_up(layer, slots, normed.data(), gated.data(), threads);
     add_product(gated.data(), layer.down, layer.after_mlp, layer.epsilon, states, slots, threads);
+}
+
+// A whole pass over tokens (slots): the states (slots, width) after the final norm, and the logits (read, vocabulary) of
+// the last `read` slots.
+inline void run_pass(const Model& model, const LayerPass* passes, const int64_t* tokens, float* states, int64_t read,
+                     float* logits, int threads) {
+    const int64_t slots = passes->slots, width = model.embedding.inner;
+    for (int64_t slot = 0; slot < slots; ++slot) {
+        float* const state = states + slot * width;
+        read_column(model.embedding, tokens[slot], state);
+        for (int64_t i = 0; i < width; ++i) state[i] *= model.scale;
+    }
+    for (int64_t i = 0; i < model.count; ++i) run_layer(model.layers[i], passes[i], states, threads);
+    rms_norm(states, model.norm, states, slots, width, model.epsilon);
+    product(states + (slots - read) * width, model.output, logits, read, threads);
 }
 
 }  // namespace ladechat

@@ -118,6 +118,34 @@ inline void multiply(const Input& input, int64_t first, int64_t count, const Mat
             for (int64_t i = 0; i < matrix.width(block); ++i) y[row * COLUMNS + i] += matrix.bias[column + i];
 }
 
+// The weights (inner) of a column, as an embedding that is tied to the matrix reads them.
+inline void read_column(const Matrix& matrix, int64_t column, float* to) {
+    const int64_t inner = matrix.inner, block = column / COLUMNS, own = column % COLUMNS;
+    const auto floats = [&](const auto* weights) {
+        for (int64_t k = 0; k < inner; ++k) to[k] = as_float(weights[(block * inner + k) * COLUMNS + own]);
+    };
+    const auto integers = [&](const auto* groups) {
+        const int64_t across = (inner + GROUPED - 1) / GROUPED;
+        for (int64_t k = 0; k < inner; ++k) to[k] = groups[block * across + k / GROUPED].weight(k % GROUPED, own);
+    };
+    switch (matrix.kind) {
+        case Kind::float32: floats(static_cast<const float*>(matrix.packed)); break;
+        case Kind::bfloat16: floats(static_cast<const BFloat*>(matrix.packed)); break;
+        case Kind::float16: floats(static_cast<const Half*>(matrix.packed)); break;
+        case Kind::int8: integers(static_cast<const Group<8>*>(matrix.packed)); break;
+        case Kind::int4: integers(static_cast<const Group<4>*>(matrix.packed)); break;
+        case Kind::tiled: {
+            const int64_t steps = (inner + DEPTH - 1) / DEPTH;
+            const Line* const tiles = static_cast<const Line*>(matrix.packed) + block * steps * 2 * HEIGHT;
+            for (int64_t k = 0; k < inner; ++k) {
+                const Line& line = tiles[(k / DEPTH * 2 + own / HEIGHT) * HEIGHT + k % DEPTH / 2];
+                to[k] = as_float(line.numbers[own % HEIGHT * 2 + k % 2]);
+            }
+            break;
+        }
+    }
+}
+
 // Calls task(first, count, block) for groups of rows and for blocks, on several threads where the work is worth it.
 template <typename Task>
 void share(int64_t rows, int64_t blocks, int64_t inner, int threads, const Task& task) {

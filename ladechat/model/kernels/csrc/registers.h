@@ -65,11 +65,19 @@ inline BFloat as_bfloat(float number) {
     return {uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
 }
 
-inline float as_float(BFloat number) {
-    const uint32_t bits = uint32_t(number.bits) << 16;
-    float same;
-    std::memcpy(&same, &bits, sizeof same);
-    return same;
+inline float of_bits(uint32_t bits) {
+    float number;
+    std::memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+inline float as_float(float number) { return number; }
+inline float as_float(BFloat number) { return of_bits(uint32_t(number.bits) << 16); }
+
+// Moves exponent and fraction to float32's places; the product corrects the exponent's bias, also for subnormals.
+inline float as_float(Half number) {
+    const float size = of_bits(uint32_t(number.bits & 0x7fff) << 13) * 0x1p112f;
+    return number.bits & 0x8000 ? -size : size;
 }
 
 template <typename Vector>
@@ -91,7 +99,6 @@ inline Floats load(const Half* from) {
 #elif defined(__aarch64__)
     return (Floats)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&from->bits)));
 #else
-    // Moves exponent and fraction to float32's places; the product corrects the exponent's bias, also for subnormals.
     const Ints bits = __builtin_convertvector(load_as<Shorts>(from), Ints);
     const Floats size = (Floats)((bits & 0x7fff) << 13) * 0x1p112f;
     return (Floats)((Ints)size | ((bits & 0x8000) << 16));
@@ -101,7 +108,7 @@ inline Floats load(const Half* from) {
 // Prefetches numbers that are read soon. An address after the end of an array has no effect.
 template <int count, typename Number>
 inline void fetch(const Number* from) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int byte = 0; byte < count * int(sizeof(Number)); byte += LINE)
         __builtin_prefetch(reinterpret_cast<const char*>(from) + byte);
 }
