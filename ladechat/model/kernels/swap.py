@@ -65,8 +65,8 @@ class PackedEmbedding(nn.Module):
         self.register_buffer("packed", packed.data)
         self._packed, self._library, self.matrix = packed, library, Matrix.of(packed)
         self.num_embeddings, self.embedding_dim = embedding.num_embeddings, embedding.embedding_dim
-        scale: Any = getattr(embedding, "embed_scale", 1.0)
-        self.scale = float(scale)
+        scale: Any = getattr(embedding, "embed_scale", 1.0)  # which is rounded, where weights are read in 16 bits
+        self.scale = float(getattr(embedding, "scalar_embed_scale", scale))
 
     @property
     def weight(self) -> Tensor:

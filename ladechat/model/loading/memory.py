@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 
 from ladechat.model.checkpoint.files import OTHER_COPY, LoadError, in_words, weight_files
 from ladechat.model.loading.quantization import described_parameters
-from ladechat.model.runners.llama_form import LLAMAS
+from ladechat.model.runners.llama_form import GEMMAS, LLAMAS
 from ladechat.model.runners.model_runner import ModelRunner
 
 USEFUL_CONTEXT = 2048
@@ -92,7 +92,7 @@ def own_type(folder: Path, model_type: str) -> torch.dtype | None:
     """
     types = {FLOATS.get(kind) for kind, _ in _tensors(folder)}
     own = types.pop() if len(types) == 1 else None
-    return own if model_type in LLAMAS and own in (torch.bfloat16, torch.float16) else None
+    return own if model_type in LLAMAS + GEMMAS and own in (torch.bfloat16, torch.float16) else None
 
 
 def check_described(folder: Path, name: str, config: Any) -> None:

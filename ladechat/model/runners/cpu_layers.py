@@ -9,6 +9,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from ctypes import addressof, c_int64
 from typing import Any
+from weakref import ReferenceType, ref
 
 import torch
 from torch import Tensor
@@ -152,7 +153,7 @@ class FusedModel:
         ended = norm.weight.data_ptr(), norm.variance_epsilon, head.matrix
         self._model = Model(embedding.matrix, embedding.scale, weights, len(layers), *ended)
         self._passes = (LayerPass * len(layers))()
-        self._keys: Tensor | None = None  # of the first layer in the cache whose addresses the passes have
+        self._keys: ReferenceType[Tensor] | None = None  # in the cache whose addresses the passes have, of one layer
 
     def __call__(
         self,
@@ -181,9 +182,9 @@ class FusedModel:
         if not all(of_kind[kind].takes(count, mask, cache, angles) for kind, (mask, angles) in given.items()):
             return None
         keys, _ = cache.heads_first(0)
-        if keys is not self._keys:
+        if self._keys is None or keys is not self._keys():
             self._passes[:] = [LayerPass(*one.rows(cache)) for one in self._layers]
-            self._keys = keys
+            self._keys = ref(keys)  # a weak one, since a cache may be freed
         rows = (c_int64 * count)(*(start + position for position in slots.positions.tolist()))
         of_slots = {kind: _slots(mask, cache, angles, addressof(rows)) for kind, (mask, angles) in given.items()}
         for one, kind in zip(self._passes, kinds, strict=True):

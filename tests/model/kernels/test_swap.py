@@ -17,7 +17,7 @@ from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.kernels.library import Library
 from ladechat.model.kernels.packing import FLOATS, pack
 from ladechat.model.kernels.swap import ATTENTION, PackedEmbedding, PackedLinear, RMSNorm, swap, use_kernels
-from ladechat.model.runners.llama_form import LLAMAS
+from ladechat.model.runners.llama_form import GEMMAS, LLAMAS
 from ladechat.registry import lookahead
 from tests.checkpoints import load_on_cpu
 from tests.llama2 import save_checkpoint
@@ -171,7 +171,7 @@ def test_a_model_in_another_type_is_left_alone(dtype: str, build: Build, tmp_pat
 
 
 @pytest.mark.parametrize("own", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("model_type", LLAMAS)
+@pytest.mark.parametrize("model_type", LLAMAS + GEMMAS)
 def test_weights_read_in_their_own_16_bits_compute_what_they_compute_when_read_in_32(
     model_type: str, own: torch.dtype, library: Library
 ) -> None:

@@ -1,7 +1,9 @@
 """A layer, and a whole pass, in one call of the kernels: what the model computes, with the same bits in every shape."""
 
 import copy
+import gc
 import random
+import weakref
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -188,6 +190,15 @@ def test_a_cache_that_has_grown_is_found_where_it_is(model: PreTrainedModel) -> 
         fill(one, text)
     assert runner.cache.capacity > small
     assert torch.equal(runner.forward(SlotTree(text[-1])), expected.forward(SlotTree(text[-1])))
+
+
+def test_memory_that_the_cache_gives_back_is_free(model: PreTrainedModel) -> None:
+    runner = layered_runner_for(model)
+    fill(runner, [5, 6, 7])
+    keys = weakref.ref(runner.cache.heads_first(0)[0])
+    runner.save_memory()
+    gc.collect()
+    assert keys() is None
 
 
 @pytest.mark.parametrize("slots", [2, 3, 12, 13, 31, 33, 64, 100, 128])
