@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import GenerationMixin
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from ladechat.model.kernels.large_pages import prefer_large_pages
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 
 SMALLEST_CAPACITY = 512
@@ -101,7 +102,7 @@ class SlabCache(Cache):
                 self._places[-1].append((shape, rows[shape]))
                 rows[shape] += 1
         self._slabs = {
-            shape: torch.empty(count, self.capacity, *shape, dtype=dtype, device=device)
+            shape: prefer_large_pages(torch.empty(count, self.capacity, *shape, dtype=dtype, device=device))
             for shape, count in rows.items()
         }
 
@@ -153,7 +154,10 @@ class SlabCache(Cache):
 
     def _grow(self, capacity: int) -> None:
         # All or nothing: where the memory does not suffice, the cache stays unchanged.
-        grown = {shape: slab.new_empty(slab.shape[0], capacity, *slab.shape[2:]) for shape, slab in self._slabs.items()}
+        grown = {
+            shape: prefer_large_pages(slab.new_empty(slab.shape[0], capacity, *slab.shape[2:]))
+            for shape, slab in self._slabs.items()
+        }
         for shape, slab in self._slabs.items():
             grown[shape][:, : self.length] = slab[:, : self.length]
         self._slabs, self.capacity = grown, capacity

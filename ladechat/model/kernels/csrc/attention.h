@@ -13,6 +13,7 @@
 
 namespace ladechat {
 
+constexpr int64_t ROWS_AHEAD = 48;  // to prefetch
 constexpr int64_t SLOTS = 32;  // whose queries share what is read of the cache
 
 // Folds two vectors into one: each group of 2 · half lanes becomes a group of half lanes with the same sum.
@@ -153,6 +154,12 @@ class SlotGroup {
         return rows.data + head * of_.key_value_heads / of_.heads * rows.head + token * rows.token;
     }
 
+    // Prefetches a row that is read soon: those of a head do not lie side by side, so a processor does not do it itself.
+    void fetch_row(const Rows& rows, int64_t head, int64_t token) const {
+        const float* from = row(rows, head, token);
+        for (int64_t d = 0; d < rows.dim; d += LINE / sizeof(float)) __builtin_prefetch(from + d);
+    }
+
     // Scores, (count, heads, length); after the last key of a few, that one is repeated.
     void score(int64_t head, int64_t heads, float* scores) const {
         const float* keys[LANES];
@@ -167,6 +174,7 @@ class SlotGroup {
         for (int64_t j = 0; j < together_; j += LANES) {
             const int64_t count = std::min<int64_t>(LANES, together_ - j);
             for (int64_t i = 0; i < LANES; ++i) keys[i] = row(of_.keys, head, j + std::min(i, count - 1));
+            for (int64_t i = 0; i < LANES; ++i) fetch_row(of_.keys, head, j + ROWS_AHEAD + i);
             for (int64_t slot = 0; slot < count_; ++slot) some(slot, j, count);
         }
         for (int64_t slot = 0; slot < count_; ++slot) {
@@ -193,6 +201,7 @@ class SlotGroup {
         };
         for (int64_t j = 0; j < together_; j += TOKENS) {
             const int64_t count = std::min<int64_t>(TOKENS, together_ - j);
+            for (int64_t i = 0; i < TOKENS; ++i) fetch_row(of_.values, head, j + ROWS_AHEAD + i);
             if (width == dim) {
                 add(0, count_, j, row(of_.values, head, j), of_.values.token, count);
                 continue;
