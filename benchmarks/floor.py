@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -24,6 +25,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig, Pre
 
 from benchmarks.common import BUNDLED, command_line, written
 from ladechat.model.kernels.build import Build, BuildError
+from ladechat.model.kernels.large_pages import LargePages
 from ladechat.model.kernels.library import load_library
 from ladechat.model.loading.device import leave_a_core_free
 
@@ -119,12 +121,13 @@ def work_of_model(model: PreTrainedModel, read_as: torch.dtype | None = None) ->
 def bandwidth(total_bytes: int, dtype: torch.dtype, device: torch.device) -> float:
     """Bytes read a second where `total_bytes` are read in turn: the best of products of a vector with matrices.
 
-    A GPU's sum of all of them is faster, so that counts there.
+    On a CPU they lie in large pages, as our weights do. A GPU's sum of all of them is faster, so that counts there.
     """
     piece = min(total_bytes, PIECE_BYTES) // dtype.itemsize
     width = max(256, int(math.sqrt(piece)) // 64 * 64)
     count = max(1, total_bytes // (width * width * dtype.itemsize))
-    matrices = [torch.ones(width, width, dtype=dtype, device=device) for _ in range(count)]
+    empty = LargePages().empty if device.type == "cpu" else partial(torch.empty, device=device)
+    matrices = [empty((width, width), dtype=dtype).fill_(1) for _ in range(count)]
     vector = torch.ones(width, dtype=dtype, device=device)
     best = fastest(lambda: [matrix @ vector for matrix in matrices], device)
     if device.type == "cuda":
