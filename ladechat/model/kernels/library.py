@@ -89,6 +89,10 @@ class Model(ctypes.Structure):
     ]
 
 
+class _Best(ctypes.Structure):
+    _fields_: ClassVar = [("index", _number), ("log_share", ctypes.c_float)]
+
+
 class _Rows(ctypes.Structure):
     _fields_: ClassVar = [("data", _pointer), *((name, _number) for name in ("head", "token", "dim"))]
 
@@ -125,6 +129,7 @@ class Library:
             "linear": [_pointer, _pointer, _pointer, _number, count],
             "columns": [_pointer, _pointer, _number, _pointer],
             "pack": [_pointer, _pointer, _number, _number, count],
+            "best": [_pointer, _number, _number, _pointer, count],
             "norm": [_pointer, _pointer, _pointer, _number, _number, real],
             "attention": [_pointer, count],
             "layer": [_pointer, _pointer, _pointer, count],
@@ -204,6 +209,15 @@ class Library:
         self._functions["pass"](*given, logits.data_ptr(), self.threads)
         return logits, states
 
+    def best(self, logits: Tensor) -> tuple[list[int], list[float]]:
+        """Return the token with the largest logit in each row of (T, vocabulary) float32, the first of equal ones, and
+        its log-probability.
+        """
+        logits, (rows, vocabulary) = logits.contiguous(), logits.shape
+        found = (_Best * rows)()
+        self._functions["best"](logits.data_ptr(), rows, vocabulary, found, self.threads)
+        return [one.index for one in found], [one.log_share for one in found]
+
     def norm(self, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
         """Return x (…, width) float32, divided by the root mean square of each row, times weight (width,) float32."""
         width = x.shape[-1]
@@ -268,6 +282,12 @@ class Library:
         chosen = torch.tensor([69, 3, 33])
         found += [self.columns(Matrix.of(one), chosen) for one in packed]
         expected += [one.rows(chosen) for one in packed]
+        largest = found[-1].log_softmax(-1).max(-1)
+        tokens, log_probabilities = self.best(found[-1])
+        if tokens != largest.indices.tolist():
+            return False
+        found.append(torch.tensor(log_probabilities))
+        expected.append(largest.values)
         found.append(self.norm(x, weight[0], 0.1))
         expected.append(torch.rms_norm(x, (70,), weight[0], 0.1))
         query, key, value = (torch.randn(1, 2, tokens, 48, generator=dice) for tokens in (5, 30, 30))

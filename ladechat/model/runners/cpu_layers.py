@@ -138,6 +138,9 @@ class FusedModel:
         layers: its decoder layers.
         library: the kernels.
 
+    Attributes:
+        best: see `Library.best`.
+
     Raises:
         OtherForm: one of these is another.
     """
@@ -148,7 +151,7 @@ class FusedModel:
         if [type(one) for one in ends] != [PackedEmbedding, RMSNorm, PackedLinear]:
             raise OtherForm("has another embedding, final norm or output layer")
         embedding, norm, head = self._ends = ends
-        self._layers, self._library = list(layers), library
+        self._layers, self._library, self.best = list(layers), library, library.best
         weights = (Layer * len(layers))(*(one.weights for one in layers))
         ended = norm.weight.data_ptr(), norm.variance_epsilon, head.matrix
         self._model = Model(embedding.matrix, embedding.scale, weights, len(layers), *ended)

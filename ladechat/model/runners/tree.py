@@ -189,6 +189,9 @@ class TreeRunner:
         return drafted
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
+        if self.loop is not None and self.loop.at_once is not None:
+            found: tuple[list[int], list[float] | None] = self.loop.at_once.best(logits)
+            return found
         return (self.graphs and self.graphs.argmax(logits)) or argmax(logits)
 
     def commit(self, slots: Sequence[int]) -> None:

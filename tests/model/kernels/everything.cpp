@@ -89,6 +89,8 @@ static void a_pass(Kind kind) {
     const Made tied(kind, width, 50);
     auto logits = numbers(slots * 50);
     const Model model{tied.matrix, 2.0f, &weights, 1, norms.data(), 1e-5f, tied.matrix};
+    std::vector<Best> found(slots);
+    best(logits.data(), slots, 50, found.data(), 2);
     ::pass(&model, &pass, rows.data(), states.data(), between(1, slots), logits.data(), 2);
 }
 

@@ -1,5 +1,6 @@
 """What the kernels compute is what torch computes, at every shape and on every kind of processor."""
 
+import math
 import platform
 import threading
 from pathlib import Path
@@ -209,6 +210,28 @@ def test_tensors_of_other_types_or_shapes_are_refused(kernels: Library) -> None:
 def test_a_norm_is_that_of_torch(kernels: Library, seed: int, rows: int, width: int, scale: float) -> None:
     x, weight = scale * drawn(seed, 1, rows, width), drawn(seed + 1, width)
     torch.testing.assert_close(kernels.norm(x, weight, 1e-6), torch.rms_norm(x, (width,), weight, 1e-6))
+
+
+@given(seed=st.integers(0, 2**31), rows=st.integers(1, 9), width=st.integers(1, 300), few=st.booleans())
+def test_the_best_of_a_row_is_the_first_of_the_largest_with_its_share(
+    kernels: Library, seed: int, rows: int, width: int, few: bool
+) -> None:
+    logits = 9 * drawn(seed, rows, width)
+    logits = logits.sign() if few else logits  # many equal ones
+    logits[:, 1::7] = -torch.inf
+    tokens, log_probabilities = kernels.best(logits)
+    assert tokens == logits.numpy().argmax(-1).tolist()
+    expected = logits.double().log_softmax(-1)[range(rows), tokens].float()
+    torch.testing.assert_close(torch.tensor(log_probabilities), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
+@pytest.mark.parametrize("place", [0, 20, 69])
+def test_the_best_of_a_row_that_is_not_finite_has_no_share(kernels: Library, wrong: float, place: int) -> None:
+    logits = drawn(1, 2, 70)
+    logits[1, place] = wrong
+    tokens, (usual, log_probability) = kernels.best(logits)
+    assert math.isfinite(usual) and math.isnan(log_probability) and 0 <= tokens[1] < 70
 
 
 def test_attention_is_taken_for_a_few_slots_of_one_sequence_in_float32(kernels: Library) -> None:

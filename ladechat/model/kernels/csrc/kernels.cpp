@@ -5,6 +5,7 @@
 // types and shapes it has checked.
 
 #include "attention.h"
+#include "best.h"
 #include "layer.h"
 #include "linear.h"
 #include "norm.h"
@@ -50,4 +51,10 @@ EXPORTED void layer(const Layer* layer, const LayerPass* pass, float* states, in
 EXPORTED void pass(const Model* model, const LayerPass* passes, const int64_t* tokens, float* states, int64_t read,
                    float* logits, int threads) {
     run_pass(*model, passes, tokens, states, read, logits, threads);
+}
+
+// Of each row of logits (rows, count), the index of the largest and the logarithm of its share in the softmax.
+EXPORTED void best(const float* logits, int64_t rows, int64_t count, Best* found, int threads) {
+    pool().run(rows, rows * count < WORTH_SHARING ? 1 : threads,
+               [&](int64_t row) { found[row] = best_of(logits + row * count, count); });
 }
