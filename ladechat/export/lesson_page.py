@@ -9,8 +9,6 @@ import json
 import zlib
 from collections.abc import Iterator
 from datetime import datetime
-from html import escape
-from itertools import starmap
 
 from ladechat import __version__
 from ladechat.export.lessons import Moment, ShownCard, ShownLessons, ShownScene
@@ -36,7 +34,7 @@ def lesson_page(lessons: ShownLessons) -> str:
     body = [
         f'<p class="contents">{" ".join(map(_link, lessons.scenes))}</p>',
         CONTROLS.format(more="", keys=KEYS),
-        *(line for shown in lessons.scenes for line in _scene(shown)),
+        *(line for shown in lessons.scenes for line in _scene(shown, lessons.looks.usual)),
         f'<p class="legend">{LEGEND}</p>',
         f'<p class="about">Every answer and figure was measured by ladechat {inline(__version__)} with its bundled model, '
         f"{inline(recorded)}.</p>",
@@ -53,7 +51,7 @@ def _title(shown: ShownScene) -> str:
     return f"{SCENES.index(shown.scene) + 1} {inline(shown.scene.title)}"
 
 
-def _scene(shown: ShownScene) -> Iterator[str]:
+def _scene(shown: ShownScene, usual: int) -> Iterator[str]:
     scene = shown.scene
     yield f'<section class="scene" id="{inline(scene.name)}">'
     yield f"<h2>{_title(shown)}</h2>"
@@ -70,14 +68,14 @@ def _scene(shown: ShownScene) -> Iterator[str]:
     before: Picture = ()
     for number, card in enumerate(shown.cards):
         picture = [moment.picture for moment in shown.moments if moment.card == number][-1]
-        yield from _card(card, f"card {number + 1} of {len(shown.cards)}", picture if picture != before else ())
+        yield from _card(card, f"card {number + 1} of {len(shown.cards)}", picture if picture != before else (), usual)
         before = picture
     yield "</div>"
     yield '<pre class="panels now"></pre>'
     yield "</section>"
 
 
-def _card(card: ShownCard, place: str, picture: Picture) -> Iterator[str]:
+def _card(card: ShownCard, place: str, picture: Picture, usual: int) -> Iterator[str]:
     """Yield a card, with the panels as they are at its end; without them if they are as at the card before."""
     yield f'<article class="card" data-running="{inline(ANSWERS)}"><p class="figures">{place}</p>'
     yield f'<p class="asked">{text(card.question)}</p>' if card.question else ""
@@ -89,16 +87,19 @@ def _card(card: ShownCard, place: str, picture: Picture) -> Iterator[str]:
     if card.outcome is not None:
         yield f'<p class="true">✓ {inline(card.choices[card.outcome])}</p>'
     yield f'<p class="said text">{text(card.text)}</p>'
-    yield f'<pre class="panels">{_drawn(picture)}</pre>' if picture else ""
+    yield _drawn(picture, usual) if picture else ""
     yield f"{'</details>' if card.hides else ''}</article>"
 
 
-def _drawn(picture: Picture) -> str:
-    return "\n".join("".join(starmap(_run, row)) for row in picture)
+def _drawn(picture: Picture, usual: int) -> str:
+    """Return a picture, in which runs of the usual look need no element of their own."""
+    rows = ("".join(text(part) if look == usual else _styled(look, part) for look, part in row) for row in picture)
+    drawn = "\n".join(rows)
+    return f'<pre class="panels s{usual}">{drawn}</pre>'
 
 
-def _run(look: int, part: str) -> str:
-    return f'<span class="s{look}">{escape(part)}</span>' if part.strip() else part
+def _styled(look: int, part: str) -> str:
+    return f'<span class="s{look}">{text(part)}</span>' if part.strip() else part
 
 
 def _film(scenes: list[ShownScene]) -> str:

@@ -20,7 +20,7 @@ from ladechat.lessons.lesson import Lesson, Page, Phase
 from ladechat.lessons.progress import Progress as Place
 from ladechat.lessons.scene import Predict, Run, Scene, Task
 from ladechat.lessons.scenes import SCENES
-from ladechat.protocol import DecoderInfo, Event, SettingsApplied
+from ladechat.protocol import DecoderInfo, Event, Failed, SettingsApplied
 from ladechat.screens.learn.screen import LearnScreen
 from ladechat.session.engine import State
 from ladechat.session.session import Session
@@ -77,10 +77,9 @@ class ShownCard:
         """Note what the card shows now."""
         if page.phase is Phase.WAITING:
             self.question, self.hides = page.text, not isinstance(page.card, Task)
+            self.choices = page.card.choices if isinstance(page.card, Predict) else ()
         elif page.phase is Phase.EXPLAINED:
             self.text, self.outcome = page.text.removeprefix(self.question).lstrip(), page.outcome
-        if isinstance(page.card, Predict):
-            self.choices = page.card.choices
 
 
 @dataclass
@@ -108,6 +107,7 @@ class _SteppedLessons(LearnScreen):
         super().__init__(session, place)
         self._changed = asyncio.Event()
         self._unshown: deque[Event] = deque()
+        self._failed: Failed | None = None
 
     def _frame(self) -> None:
         self._changed.set()
@@ -115,6 +115,7 @@ class _SteppedLessons(LearnScreen):
     def show(self, events: Sequence[Event]) -> None:
         """Take in what has come, without showing it."""
         self._unshown += events
+        self._failed = next((event for event in reversed(events) if isinstance(event, Failed)), self._failed)
 
     async def go_on(self) -> None:
         """Show the next event. If there is none, ask the engine for it, and wait a moment.
@@ -137,7 +138,7 @@ class _SteppedLessons(LearnScreen):
         else:
             super()._frame()
         if self._session.state is State.ENDED and not self._unshown:
-            raise EngineEnded("ladechat ask says why.")
+            raise EngineEnded("it broke off." if self._failed is None else self._failed.message)
 
 
 class _LessonFilm(OffScreen):
@@ -168,9 +169,11 @@ class _LessonFilm(OffScreen):
                 return shown
             elif isinstance(page.card, Predict) and page.phase is Phase.WAITING:
                 screen.action_answer(0)  # whatever: the page asks its own reader
+                await self.settle(pilot)
             else:
                 await self._move_slider(pilot, lesson)
                 screen.action_go_on()
+                await self.settle(pilot)
 
     async def _more(self, pilot: Pilot[object]) -> None:
         await self.screen.go_on()
@@ -201,7 +204,6 @@ class _LessonFilm(OffScreen):
         shown.moments.append(moment)
 
     async def _picture(self, pilot: Pilot[object]) -> Picture:
-        await self.settle(pilot)
         dark = self._panels()
         if self.looks.unknown(dark):
             self.app.theme = LIGHT

@@ -1,7 +1,6 @@
 """Pictures of panels for pages: the app's own cells as rows of styled text, with colours for both backgrounds."""
 
 from collections import Counter
-from collections.abc import Iterable
 
 from rich.style import Style
 from textual.geometry import Region
@@ -30,6 +29,7 @@ class Looks:
     def __init__(self) -> None:
         self._light: dict[Style, Style] = {}
         self._numbers: dict[Style, int] = {}
+        self._used: Counter[int] = Counter()
         self._grounds: tuple[str, str] = "", ""
         """The backgrounds, light and dark, that most cells have: the page's own stands for them."""
 
@@ -62,20 +62,27 @@ class Looks:
             before = style
         if runs and _colour(before, background=True) == self._grounds[True]:
             runs[-1] = runs[-1][0], runs[-1][1].rstrip()
+        self._used.update(number for number, _ in runs)
         return tuple(run for run in runs if run[1])
+
+    @property
+    def usual(self) -> int:
+        """The look that most runs have, of those that are a colour alone: text without a look of its own can have it."""
+        plain = (number for style, number in self._numbers.items() if ";" not in self._rule(style, dark=True))
+        return max(plain, key=self._used.__getitem__)
 
     def rules(self) -> str:
         """Return the style sheet of all looks in pictures so far."""
-        return on_both(lambda dark: "".join(self._rules(dark)))
+        return on_both(
+            lambda dark: "".join(f".s{number}{{{self._rule(style, dark)}}}" for style, number in self._numbers.items())
+        )
 
-    def _rules(self, dark: bool) -> Iterable[str]:
-        for style, number in self._numbers.items():
-            shown = style if dark else self._light[style]
-            background = _colour(shown, background=True)
-            parts = [f"color:{_colour(shown)}"]
-            parts.append("" if background == self._grounds[dark] else f"background:{background}")
-            parts += [rule for cue, rule in CUES.items() if getattr(shown, cue)]
-            yield f".s{number}{{{';'.join(filter(None, parts))}}}"
+    def _rule(self, style: Style, dark: bool) -> str:
+        shown = style if dark else self._light[style]
+        background = _colour(shown, background=True)
+        named = {"color": _colour(shown), "background": "" if background == self._grounds[dark] else background}
+        parts = [f"{name}:{value}" for name, value in named.items() if value]
+        return ";".join(parts + [rule for cue, rule in CUES.items() if getattr(shown, cue)])
 
 
 def _blank_in(style: Style, cell: Cell) -> bool:

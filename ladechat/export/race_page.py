@@ -6,9 +6,9 @@ from ladechat import __version__
 from ladechat.export.page import LEGEND, answer, document, hue, inline, table, text
 from ladechat.screens.race import CLOCKS
 from ladechat.session.measuring import Measuring
-from ladechat.session.playing import PASSES_PER_SECOND, Clock, Track
+from ladechat.session.playing import PASSES_PER_SECOND, Track
 from ladechat.session.race import Lane
-from ladechat.widgets.formatting import counted, describe_settings, duration
+from ladechat.widgets.formatting import counted, duration
 from ladechat.widgets.race import SEPARATOR
 
 BARS = (
@@ -50,14 +50,20 @@ def race_page(race: Measuring) -> str:
 def _clock() -> str:
     """Return the button that changes the clock, and what each clock means."""
     named = (
-        f'<span class="clock" data-name="{inline(name)}">{inline(sentence)}</span>' for name, sentence in CLOCKS.values()
+        f'<span class="clock" data-name="{inline(name)}">{inline(sentence)}</span>'
+        for name, sentence in CLOCKS.values()
     )
     return f'<button type="button" class="clocks">Clock</button>{"".join(named)}'
 
 
 def _lane(lane: Lane, lanes: Sequence[Lane]) -> Iterator[str]:
     tokens, passes = len(lane.token_ids), len(lane.steps)
-    figures = (counted(tokens, "token"), counted(passes, "pass"), f"{tokens / passes:.2f} a pass", duration(lane.seconds))
+    figures = (
+        counted(tokens, "token"),
+        counted(passes, "pass"),
+        f"{tokens / passes:.2f} a pass",
+        duration(lane.seconds),
+    )
     yield f'<section class="lane{" whole" if lane.whole else ""}">'
     yield f'<h2>{inline(lane.label)}<span class="standing"></span></h2>'
     yield f'<p class="figures">{SEPARATOR.join(figures)}</p>'

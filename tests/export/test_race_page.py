@@ -44,7 +44,10 @@ def test_a_pass_is_a_bar_as_wide_as_it_took_and_as_high_as_what_it_brought_on_on
     slow = lane("autoregressive", [[piece] for step in PIECES for piece in step], ms=[10.0] * 6)
     page = race_page(race_of(slow, lane("lookahead", PIECES, ms=[12.5, 20.0, 30.0])))
     first, second = re.findall(r"<svg.*?</svg>", page)
-    bars = [[float(each) for each in bar] for bar in re.findall(r' x="(.+?)" y="(.+?)" width="(.+?)" height="(.+?)"', second)]
+    bars = [
+        [float(each) for each in bar]
+        for bar in re.findall(r' x="(.+?)" y="(.+?)" width="(.+?)" height="(.+?)"', second)
+    ]
     assert bars == [[0.0, 2.0, 12.5, 1.0], [12.5, 1.0, 20.0, 2.0], [32.5, 0.0, 30.0, 3.0]]
     assert first.count("<rect") == 6
     scales = set(re.findall(r'viewBox="(.+?)"', page))
@@ -52,7 +55,9 @@ def test_a_pass_is_a_bar_as_wide_as_it_took_and_as_high_as_what_it_brought_on_on
 
 
 def test_both_clocks_of_the_app_are_there_with_the_pace_that_the_app_begins_with() -> None:
-    hours, moments = (race_page(race_of(lane("lookahead", PIECES, [ms] * 3), lane("auto", PIECES))) for ms in (1e6, 1e2))
+    hours, moments = (
+        race_page(race_of(lane("lookahead", PIECES, [ms] * 3), lane("auto", PIECES))) for ms in (1e6, 1e2)
+    )
     assert 'data-passes="8"' in hours and 'data-seconds="1"' in hours
     assert 'data-seconds="0.1"' in moments, "a race too short to be seen begins in slow motion"
     names = re.findall(r'data-name="(.+?)"', hours)

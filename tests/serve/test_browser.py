@@ -129,9 +129,16 @@ async def playing(browser: Browser, page_file: Path, faults: list[str]) -> Page:
     return page
 
 
-async def test_the_page_of_a_race_plays_to_its_end_and_goes_pass_by_pass_on_both_clocks(tmp_path: Path) -> None:
-    race, faults = tmp_path / "race.html", list[str]()
-    race.write_text(race_page(measured()), encoding="utf-8")
+@pytest.fixture
+def pages_that_play(tmp_path: Path) -> Path:
+    """A folder with a race and the lessons."""
+    (tmp_path / "race.html").write_text(race_page(measured()), encoding="utf-8")
+    (tmp_path / "learn.html").write_text(lesson_page(shown()), encoding="utf-8")
+    return tmp_path
+
+
+async def test_the_page_of_a_race_plays_to_its_end_and_goes_pass_by_pass_on_both_clocks(pages_that_play: Path) -> None:
+    race, faults = pages_that_play / "race.html", list[str]()
     async with chromium() as browser:
         page = await playing(browser, race, faults)
         await page.wait_for_selector(".conclusions:not(.unwritten)", timeout=DEADLINE_SECONDS * 1000)
@@ -148,9 +155,8 @@ async def test_the_page_of_a_race_plays_to_its_end_and_goes_pass_by_pass_on_both
     assert not faults
 
 
-async def test_the_page_of_the_lessons_plays_and_waits_for_a_prediction(tmp_path: Path) -> None:
-    lessons, faults = tmp_path / "learn.html", list[str]()
-    lessons.write_text(lesson_page(shown()), encoding="utf-8")
+async def test_the_page_of_the_lessons_plays_and_waits_for_a_prediction(pages_that_play: Path) -> None:
+    lessons, faults = pages_that_play / "learn.html", list[str]()
     async with chromium() as browser:
         page = await playing(browser, lessons, faults)
         card = page.locator(".scene:not([hidden]) .card:not([hidden])")
