@@ -194,6 +194,8 @@ def run_lessons(session: "Session", first: int, out: Path, *, force: bool) -> No
     Args:
         session: a session of the lessons that was not started yet.
         first: the index of the scene.
+        out: the file, a page.
+        force: whether to overwrite it.
 
     Raises:
         ExportRefused: nothing was exported.

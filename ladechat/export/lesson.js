@@ -96,6 +96,16 @@
       return Math.max(moments.findIndex(({ scene }) => scene === named), 0);
     };
     addEventListener("hashchange", () => played.play(follow()));
+    links.forEach((link) => link.addEventListener("click", (event) => {
+      event.preventDefault();  // which would scroll
+      history.replaceState(null, "", link.hash);
+      played.play(follow());
+    }));
+    scenes.forEach(({ runs }, scene) => runs.forEach(({ spans }, run) => spans.forEach((span, step) => {
+      span.addEventListener("click", () => played.go(
+        moments.findIndex((one) => one.scene === scene && one.runs === run + 1 && one.steps === step + 1),
+      ));
+    })));
     document.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.altKey || event.metaKey) return;
       if (/^[1-9]$/.test(event.key)) choose(Number(event.key) - 1);
@@ -106,6 +116,7 @@
     document.documentElement.classList.add("live");
     played.set(moments.map((_, index) => index), moments.map(seconds));
     played.begin(follow());
+    scrollTo(0, 0);
   };
 
   if ("DecompressionStream" in window) unpacked(document.querySelector(".film").textContent).then(begin);

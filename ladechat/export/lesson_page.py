@@ -9,6 +9,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import pairwise
 
 from ladechat import __version__
 from ladechat.export.lessons import Moment, ShownCard, ShownLessons, ShownScene
@@ -30,14 +31,14 @@ PHASES = list(Phase)
 
 def lesson_page(lessons: ShownLessons) -> str:
     """Return the page."""
-    recorded = f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}"
+    made = f"Every answer and figure was measured by ladechat {__version__} with its bundled model"
+    when = f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}"
     body = [
         f'<p class="contents">{" ".join(map(_link, lessons.scenes))}</p>',
         CONTROLS.format(more="", keys=KEYS),
         *(line for shown in lessons.scenes for line in _scene(shown, lessons.looks.usual)),
         f'<p class="legend">{LEGEND}</p>',
-        f'<p class="about">Every answer and figure was measured by ladechat {inline(__version__)} with its bundled model, '
-        f"{inline(recorded)}.</p>",
+        f'<p class="about">{inline(f"{made}, {when}")}.</p>',
         f'<script type="application/octet-stream" class="film">{_film(lessons.scenes)}</script>',
     ]
     return document(TITLE, body, ["page", "player", "lesson"], lessons.looks.rules())
@@ -92,14 +93,14 @@ def _card(card: ShownCard, place: str, picture: Picture, usual: int) -> Iterator
 
 
 def _drawn(picture: Picture, usual: int) -> str:
-    """Return a picture, in which runs of the usual look need no element of their own."""
-    rows = ("".join(text(part) if look == usual else _styled(look, part) for look, part in row) for row in picture)
-    drawn = "\n".join(rows)
+    """Return a picture, in which runs of the usual look need no element of their own, with one blank row for many."""
+    rows = [row for before, row in pairwise(((), *picture)) if before or row]
+    drawn = "\n".join("".join(_styled(look, part, usual) for look, part in row) for row in rows)
     return f'<pre class="panels s{usual}">{drawn}</pre>'
 
 
-def _styled(look: int, part: str) -> str:
-    return f'<span class="s{look}">{text(part)}</span>' if part.strip() else part
+def _styled(look: int, part: str, usual: int) -> str:
+    return text(part) if look == usual or not part.strip() else f'<span class="s{look}">{text(part)}</span>'
 
 
 def _film(scenes: list[ShownScene]) -> str:

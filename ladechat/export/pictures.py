@@ -67,7 +67,7 @@ class Looks:
 
     @property
     def usual(self) -> int:
-        """The look that most runs have, of those that are a colour alone: text without a look of its own can have it."""
+        """The look of most runs, among those that are a colour alone."""
         plain = (number for style, number in self._numbers.items() if ";" not in self._rule(style, dark=True))
         return max(plain, key=self._used.__getitem__)
 

@@ -72,6 +72,11 @@
     names.forEach((name, index) => { name.hidden = index !== clock; });
     return moments.filter((time) => time <= share * end).length - 1;
   };
+  for (const lane of lanes) {
+    lane.spans.forEach((span, step) => span.addEventListener("click", () => {
+      played.go(moments.indexOf(lane.ends[clock][step + 1]));
+    }));
+  }
   const change = () => {
     const playing = played.playing;
     played.go(choose(1 - clock));

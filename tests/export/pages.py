@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 VOID = {"meta", "input"}
 TAGS = {
     "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "section", "div", "span", "label", "input", "dl",
-    "dt", "dd", "details", "summary", "table", "thead", "tbody", "tr", "th", "td", "code", "script", "button", "svg", "rect", "article", "ol", "li",
-    "pre", "a",
+    "dt", "dd", "details", "summary", "table", "thead", "tbody", "tr", "th", "td", "code", "script",
+    "button", "svg", "rect", "article", "ol", "li", "pre", "a",
 }  # fmt: skip
 ATTRIBUTES = {
     "lang", "charset", "http-equiv", "content", "name", "class", "scope", "type", "min", "max", "value", "aria-label",

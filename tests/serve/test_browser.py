@@ -150,8 +150,11 @@ async def test_the_page_of_a_race_plays_to_its_end_and_goes_pass_by_pass_on_both
             await page.keyboard.press("ArrowRight")
             assert await page.locator(".answer .unwritten").count() == 0
             await page.keyboard.press("c")
+        await page.locator(".answer > span").first.click()
+        assert await page.locator(".conclusions.unwritten").count() == 1
+        assert await page.locator(".answer > span.here").first.evaluate("one => one.previousElementSibling === null")
         await page.keyboard.press("Space")
-        await page.wait_for_selector(".conclusions.unwritten", state="attached")
+        await page.wait_for_selector(".conclusions:not(.unwritten)", timeout=DEADLINE_SECONDS * 1000)
     assert not faults
 
 
