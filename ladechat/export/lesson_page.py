@@ -8,12 +8,10 @@ import base64
 import json
 import zlib
 from collections.abc import Iterator
-from datetime import datetime
 from itertools import pairwise
 
-from ladechat import __version__
 from ladechat.export.lessons import Moment, ShownCard, ShownLessons, ShownScene
-from ladechat.export.page import LEGEND, answer, document, inline, text
+from ladechat.export.page import LEGEND, answer, document, inline, measured_by, text
 from ladechat.export.pictures import Picture, Run
 from ladechat.export.race_page import CONTROLS
 from ladechat.lessons.lesson import Phase
@@ -31,14 +29,12 @@ PHASES = list(Phase)
 
 def lesson_page(lessons: ShownLessons) -> str:
     """Return the page."""
-    made = f"Every answer and figure was measured by ladechat {__version__} with its bundled model"
-    when = f"{datetime.now().astimezone():%Y-%m-%d %H:%M %Z}"
     body = [
         f'<p class="contents">{" ".join(map(_link, lessons.scenes))}</p>',
         CONTROLS.format(more="", keys=KEYS),
         *(line for shown in lessons.scenes for line in _scene(shown, lessons.looks.usual)),
         f'<p class="legend">{LEGEND}</p>',
-        f'<p class="about">{inline(f"{made}, {when}")}.</p>',
+        f'<p class="about">Every answer and figure was {measured_by(lessons.header)}.</p>',
         f'<script type="application/octet-stream" class="film">{_film(lessons.scenes)}</script>',
     ]
     return document(TITLE, body, ["page", "player", "lesson"], lessons.looks.rules())

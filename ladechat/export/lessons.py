@@ -20,7 +20,7 @@ from ladechat.lessons.lesson import Lesson, Page, Phase
 from ladechat.lessons.progress import Progress as Place
 from ladechat.lessons.scene import Predict, Run, Scene, Task
 from ladechat.lessons.scenes import SCENES
-from ladechat.protocol import DecoderInfo, Event, Failed, SettingsApplied
+from ladechat.protocol import DecoderInfo, Event, Failed, Header, SettingsApplied
 from ladechat.screens.learn.screen import LearnScreen
 from ladechat.session.engine import State
 from ladechat.session.session import Session
@@ -94,20 +94,22 @@ class ShownScene:
 
 
 class ShownLessons(NamedTuple):
-    """The scenes, and the looks of their pictures."""
+    """The scenes, the looks of their pictures, and what the engine has said of itself."""
 
     scenes: list[ShownScene]
     looks: Looks
+    header: Header
 
 
 class _SteppedLessons(LearnScreen):
-    """The lessons, which show an event, and ask the engine for the next one, only when they are told to."""
+    """The lessons, which show an event, and ask the engine for the next one, only when `go_on` is called."""
 
     def __init__(self, session: Session, place: Place) -> None:
         super().__init__(session, place)
         self._changed = asyncio.Event()
         self._unshown: deque[Event] = deque()
         self._failed: Failed | None = None
+        self.header: Header | None = None
 
     def _frame(self) -> None:
         self._changed.set()
@@ -115,6 +117,7 @@ class _SteppedLessons(LearnScreen):
     def show(self, events: Sequence[Event]) -> None:
         """Take in what has come, without showing it."""
         self._unshown += events
+        self.header = next((event for event in events if isinstance(event, Header)), self.header)
         self._failed = next((event for event in reversed(events) if isinstance(event, Failed)), self._failed)
 
     async def go_on(self) -> None:
@@ -240,6 +243,7 @@ def shoot_lessons(session: Session, first: int = 0, progress: Progress = silent)
             progress((number + 1 - first) / (len(SCENES) - first))
             if number + 1 < len(SCENES):
                 film.screen.action_next_scene()
-        return ShownLessons(scenes, film.looks)
+        assert film.screen.header is not None, "which comes before all that it has played"
+        return ShownLessons(scenes, film.looks, film.screen.header)
 
     return played(lambda: _LessonFilm(session, first), work)

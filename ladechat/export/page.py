@@ -11,10 +11,10 @@ from itertools import groupby
 from pathlib import Path
 
 from ladechat.palette import HUES, Palette
-from ladechat.protocol import Step
+from ladechat.protocol import Header, Step
 from ladechat.widgets.cells import visible
 from ladechat.widgets.flow import safe, safe_with_tabs
-from ladechat.widgets.formatting import is_own
+from ladechat.widgets.formatting import is_own, name_of
 from ladechat.widgets.steps.explained import source_of
 
 SURFACES = {
@@ -129,6 +129,11 @@ def _tokens(step: Step) -> str:
         f'<span class="source">{inline(source_of(step.origins[token]).name)}</span>'
         for token, piece in enumerate(step.pieces)
     )
+
+
+def measured_by(header: Header) -> str:
+    """Return which program measured what is on the page, with which model, on what and when."""
+    return inline(f"measured by {header.program} with {name_of(header.model)} on {header.device}, {header.started}")
 
 
 def notice(sentence: str) -> str:

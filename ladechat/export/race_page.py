@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ladechat import __version__
-from ladechat.export.page import LEGEND, answer, document, hue, inline, table, text
+from ladechat.export.page import LEGEND, answer, document, hue, inline, measured_by, table, text
 from ladechat.screens.race import CLOCKS
 from ladechat.session.measuring import Measuring
 from ladechat.session.playing import PASSES_PER_SECOND, Track
@@ -42,7 +41,7 @@ def race_page(race: Measuring) -> str:
         *(f"<p>{inline(sentence)}</p>" for sentence in race.conclusions()),
         "</div>",
         f'<p class="legend">{LEGEND} {BARS}</p>',
-        f'<p class="about">Measured by ladechat {inline(__version__)}, one decoder after another on one machine.</p>',
+        f'<p class="about">One decoder after another was {measured_by(race.header)}.</p>' if race.header else "",
     ]
     return document(f"A race of {counted(len(lanes), 'decoder')}", body, ["page", "player", "race"])
 

@@ -132,8 +132,9 @@ def test_a_look_is_known_by_its_dark_style_and_cues_stay() -> None:
 
 def test_what_the_lessons_say_stays_text() -> None:
     scene = shown().scenes[0]
+    hostile_header = replace(shown().header, program=HOSTILE, model=HOSTILE)
     hostile_scene = replace_text(scene, HOSTILE)
-    page_text = lesson_page(ShownLessons([hostile_scene], shown().looks))
+    page_text = lesson_page(ShownLessons([hostile_scene], shown().looks, hostile_header))
     page = Page(page_text)
     assert not RAW_CONTROLS.search(page_text) and len(page.texts["script"]) == 2
     assert page.policy.startswith("default-src 'none';") and "unsafe" not in page.policy
