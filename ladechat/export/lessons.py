@@ -120,6 +120,15 @@ class _SteppedLessons(LearnScreen):
         self.header = next((event for event in events if isinstance(event, Header)), self.header)
         self._failed = next((event for event in reversed(events) if isinstance(event, Failed)), self._failed)
 
+    @property
+    def busy(self) -> bool:
+        """Whether there is more to show or to ask for, whatever the reader does."""
+        return bool(self._unshown) or self._hurries or self._changed.is_set()
+
+    @property
+    def _hurries(self) -> bool:
+        return self._session.asking and not self._session.pace.paused
+
     async def go_on(self) -> None:
         """Show the next event. If there is none, ask the engine for it, and wait a moment.
 
@@ -128,7 +137,7 @@ class _SteppedLessons(LearnScreen):
         Raises:
             EngineEnded: no event will come.
         """
-        hurries = self._session.asking and not self._session.pace.paused
+        hurries = self._hurries
         if self._unshown and not hurries:
             super().show([self._unshown.popleft()])
             return
@@ -166,7 +175,7 @@ class _LessonFilm(OffScreen):
         while True:
             await self._note(pilot, shown, lesson)
             page = lesson.page
-            if page.phase is Phase.RUNNING:
+            if page.phase is Phase.RUNNING or screen.busy:
                 await self._more(pilot)
             elif lesson.at_last_card:
                 return shown

@@ -26,8 +26,8 @@ from ladechat.screens.learn import lesson_session
 from ladechat.shell import cli
 from ladechat.shell import learn as learn_command
 from ladechat.widgets.flow import safe
+from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.speed_panel import SpeedPanel
-from ladechat.widgets.panels.window_panel import WindowPanel
 from tests.app.test_learn import session_of
 from tests.export.pages import Page
 from tests.export.talks import HOSTILE
@@ -58,16 +58,16 @@ def film() -> dict[str, Any]:
 
 def test_a_film_of_the_lessons_stops_at_every_card_of_every_scene_and_shows_every_step_between() -> None:
     lessons = shown()
-    assert [each.scene for each in lessons.scenes] == list(SCENES[-2:])
+    assert [each.scene for each in lessons.scenes][:2] == list(SCENES[-2:])
     assert any(card.outcome is not None for each in lessons.scenes for card in each.cards)
     for each in lessons.scenes:
         assert len(each.cards) == len(each.scene.cards)
-        assert len(each.runs) == 1 + sum(isinstance(card, Task) for card in each.scene.cards)
+        assert len(each.runs) == bool(each.runs) + sum(isinstance(card, Task) for card in each.scene.cards)
         for card, real in zip(each.cards, each.scene.cards, strict=True):
             assert card.text
-            asked = isinstance(real, Task) or (isinstance(real, Predict) and card.text != MISSED)
-            assert bool(card.question) == asked
-            assert card.choices == (real.choices if asked and isinstance(real, Predict) else ())
+            assert bool(card.question) == (card.hides or isinstance(real, Task))
+            assert card.choices == (real.choices if card.hides and isinstance(real, Predict) else ())
+            assert card.hides or card.text == MISSED or not isinstance(real, Predict)
         for run, answer in enumerate(each.runs, start=1):
             seen = [moment.steps for moment in each.moments if moment.runs == run]
             assert sorted(set(seen) | {0}) == list(range(answer.passes + 1)) and seen == sorted(seen)
@@ -76,7 +76,7 @@ def test_a_film_of_the_lessons_stops_at_every_card_of_every_scene_and_shows_ever
 
 
 def test_a_task_is_done_as_a_reader_would_do_it() -> None:
-    for each in shown().scenes:
+    for each in shown().scenes[:2]:
         task = next(card for card in each.scene.cards if isinstance(card, Task))
         before, after = (run.settings for run in each.runs)
         assert before is not None and after is not None
@@ -95,7 +95,7 @@ def test_the_page_holds_every_card_and_every_token_and_hides_what_a_prediction_a
     texts = page.texts["p"]
     assert all(card.text in texts and (not card.question or card.question in texts) for card in cards)
     outcomes = re.findall(r'<details class="outcome" data-outcome="(.+?)">(.+?)</details>', content(), re.DOTALL)
-    predicted = [card for card in cards if card.choices]
+    predicted = [card for card in cards if card.hides]
     assert [number for number, _ in outcomes] == [str(card.outcome) for card in predicted]
     folded = [Page(f"<div>{inside}</div>").texts["p"] for _, inside in outcomes]
     assert all(card.text in inside for card, inside in zip(predicted, folded, strict=True))
@@ -107,8 +107,8 @@ def test_the_film_in_the_page_is_that_of_the_panels() -> None:
         for (card, phase, runs, steps, rows), moment in zip(moments, each.moments, strict=True):
             assert (card, PHASES[phase], runs, steps) == moment[:-1]
             assert tuple(tuple(map(tuple, unpacked["rows"][row])) for row in rows) == moment.picture
-    titles = "\n".join("".join(text for _, text in row) for row in scenes[0].moments[-1].picture)
-    assert WindowPanel.NAME in titles and SpeedPanel.NAME in titles
+    titles = "\n".join("".join(text for _, text in row) for row in scenes[1].moments[-1].picture)
+    assert LensPanel.NAME in titles and SpeedPanel.NAME in titles
 
 
 def test_every_look_has_its_colours_on_both_backgrounds() -> None:
