@@ -57,7 +57,7 @@
         run.hidden = place !== Math.max(moment.runs - 1, 0);
         written(spans, moment.runs ? moment.steps : 0);
       });
-      now.replaceChildren(...moment.picture.flatMap(row));
+      now?.replaceChildren(...moment.picture.flatMap(row));
     };
     const say = (index) => {
       const { scene, card, runs, steps } = moments[index];

@@ -65,15 +65,16 @@ def _scene(shown: ShownScene, usual: int) -> Iterator[str]:
     before: Picture = ()
     for number, card in enumerate(shown.cards):
         picture = [moment.picture for moment in shown.moments if moment.card == number][-1]
-        yield from _card(card, f"card {number + 1} of {len(shown.cards)}", picture if picture != before else (), usual)
+        as_before = picture == before or not shown.runs
+        yield from _card(card, f"card {number + 1} of {len(shown.cards)}", () if as_before else picture, usual)
         before = picture
     yield "</div>"
-    yield '<pre class="panels now"></pre>'
+    yield '<pre class="panels now"></pre>' if shown.runs else ""
     yield "</section>"
 
 
 def _card(card: ShownCard, place: str, picture: Picture, usual: int) -> Iterator[str]:
-    """Yield a card, with the panels as they are at its end; without them if they are as at the card before."""
+    """Yield a card, with the panels as they are at its end; without them if there is nothing new in them."""
     yield f'<article class="card" data-running="{inline(ANSWERS)}"><p class="figures">{place}</p>'
     yield f'<p class="asked">{text(card.question)}</p>' if card.question else ""
     if card.choices:

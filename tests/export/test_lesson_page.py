@@ -111,6 +111,13 @@ def test_the_film_in_the_page_is_that_of_the_panels() -> None:
     assert LensPanel.NAME in titles and SpeedPanel.NAME in titles
 
 
+def test_a_scene_in_which_nothing_is_asked_has_no_panels() -> None:
+    silent = changed(shown().scenes[0], runs=[])
+    page = Page(lesson_page(shown()._replace(scenes=[silent])))
+    assert page.answers == [] and "pre" not in page.texts
+    assert silent.cards[0].text in page.texts["p"]
+
+
 def test_every_look_has_its_colours_on_both_backgrounds() -> None:
     looks = {look for row in film()["rows"] for look, text in row if text.strip()}
     assert looks and {content().count(f".s{look}{{color:#") for look in looks} == {2}
