@@ -132,8 +132,8 @@ def _tokens(step: Step) -> str:
 
 
 def measured_by(header: Header) -> str:
-    """Return which program measured what is on the page, with which model, on what and when."""
-    return inline(f"measured by {header.program} with {name_of(header.model)} on {header.device}, {header.started}")
+    """Return which program measured what is on the page, with which model, and on which day."""
+    return inline(f"measured by {header.program} with {name_of(header.model)}, {header.started[:10]}")
 
 
 def notice(sentence: str) -> str:
