@@ -57,7 +57,7 @@ snapshots: dev ## write the pictures the tests compare with anew
 screenshots: dev ## take the pictures in docs/ anew, of the running app
 	$(IN_VENV)/python tools/screenshots.py
 
-pictures: dev ## make the moving pictures in docs/ anew: a race, and the window at work
+pictures: dev ## make what moves in docs/ anew: a race, the window at work, and both pages that play
 	$(IN_VENV)/python -P tools/pictures.py
 
 real-model: dev ## fetch a real chat model for benchmarks and test-full; the last line printed is its folder

@@ -1,4 +1,4 @@
-"""Makes the pictures of the README that move: a race, and the window at work, by the export that everybody has.
+"""Makes what moves in the documents, by the export that everybody has: a race, the window at work, the lessons.
 
     python tools/pictures.py
 
@@ -7,14 +7,18 @@ The engine and its answers are real, with the bundled model. Needs the extra `gi
 
 import argparse
 import asyncio
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ladechat.engine_options import EngineOptions
-from ladechat.export.command import Wanted, run
+from ladechat.export.command import Wanted, run, run_lessons
 from ladechat.export.film import shoot_race
 from ladechat.export.gif import gif
+from ladechat.export.race_page import race_page
 from ladechat.protocol import Message, Settings
+from ladechat.screens.learn.lesson_session import lesson_session
 from ladechat.session.change import ViewerPace
 from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.engine import State
@@ -34,20 +38,32 @@ ENGINE = EngineOptions(settings=Settings(decoder="lookahead"))
 FRAME_SECONDS = 0.05
 
 
-def race(out: Path) -> None:
-    """A race, pass by pass."""
+def race() -> Iterator[Path]:
+    """A race, as a film and as a page."""
     measuring = Measuring(LiveEngine(ENGINE.command()), [Message(role="user", content=RACE_QUESTION)])
     asyncio.run(measuring.run())
-    out.write_bytes(gif(shoot_race(measuring, SIZE).frames, RACE_SPEED))
+    film, page = DOCS / "race.gif", DOCS / "race.html"
+    film.write_bytes(gif(shoot_race(measuring, SIZE).frames, RACE_SPEED))
+    yield film
+    page.write_text(race_page(measuring), encoding="utf-8")
+    yield page
 
 
-def window(out: Path) -> None:
+def lessons() -> Iterator[Path]:
+    """The lessons as a page."""
+    out = DOCS / "learn.html"
+    run_lessons(lesson_session(), 0, out, force=True)
+    yield out
+
+
+def window() -> Iterator[Path]:
     """The window at work, at a pace that can be followed."""
+    out = DOCS / "window.gif"
     with TemporaryDirectory() as folder:
         talk = Path(folder) / f"talk{SUFFIX}"
         asyncio.run(recorded(talk))
         run(talk, out, "gif", Wanted(SIZE, speed=WINDOW_SPEED, idle_limit=IDLE_SECONDS, step=None), force=True)
-    out.chmod(0o644)  # an export is its user's alone until it is handed on
+    yield out
 
 
 async def recorded(talk: Path) -> None:
@@ -74,10 +90,9 @@ async def frame(session: Session) -> None:
 
 def main() -> None:
     argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
-    for make in (race, window):
-        out = DOCS / f"{make.__name__}.gif"
-        make(out)
-        print(f"docs/{out.name}: {out.stat().st_size:,} bytes")
+    for out in chain(race(), lessons(), window()):
+        out.chmod(0o644)  # an export is its user's alone until it is handed on
+        print(f"docs/{out.name}: {out.stat().st_size:,} bytes", flush=True)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from ladechat.widgets.formatting import counted
 
 if TYPE_CHECKING:  # they import the app, which takes a while
     from ladechat.export.film import Progress, Reel
+    from ladechat.session.session import Session
 
 LEAST_SIZE, MOST_SIZE = (40, 10), (400, 200)
 SPEED_RANGE = (0.1, 100.0)
@@ -177,11 +178,39 @@ def run_race(measuring: Measuring, out: Path, size: tuple[int, int] = SIZE, *, f
         ExportRefused: nothing was exported.
     """
     from ladechat.export.film import photograph_race, shoot_race
+    from ladechat.export.race_page import race_page
 
-    if (format_name := ending(out)) == "svg":
+    if (format_name := ending(out)) == "html":
+        write(out, lambda: race_page(measuring), force=force)
+    elif format_name == "svg":
         write(out, lambda: photograph_race(measuring, size), force=force)
     else:
         write(out, lambda: _film(format_name, 1.0, lambda progress: shoot_race(measuring, size, progress)), force=force)
+
+
+def run_lessons(session: "Session", first: int, out: Path, *, force: bool) -> None:
+    """Play the lessons from a scene on, and export them.
+
+    Args:
+        session: a session of the lessons that was not started yet.
+        first: the index of the scene.
+        out: the file, a page.
+        force: whether to overwrite it.
+
+    Raises:
+        ExportRefused: nothing was exported.
+    """
+    from ladechat.export.lesson_page import lesson_page
+    from ladechat.export.lessons import EngineEnded, shoot_lessons
+
+    def page() -> str:
+        with _with_progress("playing the lessons") as progress:
+            return lesson_page(shoot_lessons(session, first, progress))
+
+    try:
+        write(out, page, force=force)
+    except EngineEnded as error:
+        raise ExportRefused(f"The engine ended before the lessons did: {error}") from error
 
 
 def write(out: Path, content: Callable[[], str | bytes], *, force: bool) -> None:

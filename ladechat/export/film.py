@@ -14,12 +14,13 @@ from typing import NamedTuple, TypeVar
 
 from textual.pilot import Pilot
 
-from ladechat.app import LadechatApp
+from ladechat.app import LadechatApp, Opening
 from ladechat.export.cells import Screen, screen_of
 from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.session.measuring import Measuring
 from ladechat.session.recordings.recording import Recording
+from ladechat.session.session import Session
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.cells import printable, shorten
 from ladechat.widgets.panels.panel import Panel
@@ -73,27 +74,67 @@ class FilmInterrupted(Exception):
 Made = TypeVar("Made")
 
 
-class Film(ABC):
+class OffScreen:
+    """The app on a screen that nobody sees.
+
+    Args:
+        screen: what the app opens with.
+        session: its engine's session, if the screen has one.
+
+    Attributes:
+        size: the size of the screen.
+        app: the app, which runs during `run`.
+        interrupted: if set, the work ends with `FilmInterrupted`.
+    """
+
+    def __init__(self, screen: Opening, size: Size, session: Session | None = None) -> None:
+        self.size = size
+        self.interrupted = False
+        self.app = LadechatApp(screen, session)
+        self.app.animation_level = "none"
+
+    async def run(self, work: Callable[[Pilot[object]], Awaitable[Made]]) -> Made:
+        """Run the app during `work`, and return what that returns."""
+        made: list[Made] = []
+
+        async def work_then_leave(pilot: Pilot[object]) -> None:
+            self.app.screen.query_one(KeyFooter).display = False  # nobody can press its keys
+            await self.settle(pilot)
+            self.app.clear_notifications()  # they are for the user who exports, and use another clock
+            await self.settle(pilot)
+            made.append(await work(pilot))
+            self.app.exit()
+
+        await self.app.run_async(headless=True, size=self.size, auto_pilot=work_then_leave)
+        if not made:
+            raise RuntimeError("The app ended before the film did.")
+        return made[0]
+
+    async def settle(self, pilot: Pilot[object]) -> None:
+        """Wait until everything is painted."""
+        if self.interrupted:
+            raise FilmInterrupted
+        for _ in range(SETTLING):
+            for panel in self.app.query(Panel):
+                panel.drawing.at_once_if_waiting()
+            await pilot.pause(0)
+
+
+class Film(OffScreen, ABC):
     """A screen of the app that changes with time.
 
     Args:
         screen: a screen that uses the film's clock, `self.now`.
 
     Attributes:
-        size: the size of the screen.
-        app: the app, which runs during `run`.
         now: seconds since the start.
         title: the title of the film.
-        interrupted: if set, the work ends with `FilmInterrupted`.
     """
 
     def __init__(self, screen: ReplayScreen | RaceScreen, size: Size, title: str) -> None:
-        self.size = size
+        super().__init__(screen, size)
         self.now = 0.0
         self.title = printable(title)
-        self.interrupted = False
-        self.app = LadechatApp(screen)
-        self.app.animation_level = "none"
 
     @abstractmethod
     def moments(self) -> Iterator[float]:
@@ -107,30 +148,13 @@ class Film(ABC):
     def done(self) -> float:
         """Return the fraction that has been shown, from 0 to 1."""
 
-    async def run(self, work: Callable[[Pilot[object]], Awaitable[Made]]) -> Made:
-        """Run the app during `work`, and return what that returns."""
-        made: list[Made] = []
-
-        async def work_then_leave(pilot: Pilot[object]) -> None:
-            self.app.screen.query_one(KeyFooter).display = False  # nobody can press its keys
-            await self._settle(pilot)
-            self.app.clear_notifications()  # they are for the user who exports, and use another clock
-            await self._settle(pilot)
-            made.append(await work(pilot))
-            self.app.exit()
-
-        await self.app.run_async(headless=True, size=self.size, auto_pilot=work_then_leave)
-        if not made:
-            raise RuntimeError("The app ended before the film did.")
-        return made[0]
-
     async def frames(self, pilot: Pilot[object], progress: Progress = silent) -> AsyncIterator[Frame]:
         """Play the film, and yield its frames. The screen stays that of a frame until the next one is requested."""
         shown: Screen | None = None
         for moment in self.moments():
             self.now = moment
             await self.show()
-            await self._settle(pilot)
+            await self.settle(pilot)
             progress(self.done())
             if (screen := screen_of(self.app)) != shown:
                 yield Frame(moment, screen)
@@ -138,17 +162,8 @@ class Film(ABC):
 
     async def picture(self, pilot: Pilot[object]) -> str:
         """Return the present screen as SVG."""
-        await self._settle(pilot)
+        await self.settle(pilot)
         return FONTS.sub("", self.app.export_screenshot(title=self.title))  # fonts would be loaded from the network
-
-    async def _settle(self, pilot: Pilot[object]) -> None:
-        """Wait until everything is painted."""
-        if self.interrupted:
-            raise FilmInterrupted
-        for _ in range(SETTLING):
-            for panel in self.app.query(Panel):
-                panel.drawing.at_once_if_waiting()
-            await pilot.pause(0)
 
 
 class ReplayFilm(Film):
@@ -190,7 +205,8 @@ class RaceFilm(Film):
         return track.at / track.end if track is not None and track.end else 1.0
 
 
-AnyFilm = TypeVar("AnyFilm", bound=Film)
+AnyFilm = TypeVar("AnyFilm", bound=OffScreen)
+AnyReel = TypeVar("AnyReel", bound=Film)
 
 
 def shoot(recording: Recording, size: Size, progress: Progress = silent) -> Reel:
@@ -232,20 +248,20 @@ def _drawn(new_film: Callable[[], Film], markers: list[tuple[float, str]], progr
     async def work(film: Film, pilot: Pilot[object]) -> Reel:
         return Reel([frame async for frame in film.frames(pilot, progress)], film.size, film.title, markers)
 
-    return _run(new_film, work)
+    return played(new_film, work)
 
 
-def _pictured(new_film: Callable[[], AnyFilm], go_there: Callable[[AnyFilm], Awaitable[None]]) -> str:
+def _pictured(new_film: Callable[[], AnyReel], go_there: Callable[[AnyReel], Awaitable[None]]) -> str:
     """Return one screen of a film as SVG: the one that `go_there` goes to."""
 
-    async def work(film: AnyFilm, pilot: Pilot[object]) -> str:
+    async def work(film: AnyReel, pilot: Pilot[object]) -> str:
         await go_there(film)
         return await film.picture(pilot)
 
-    return _run(new_film, work)
+    return played(new_film, work)
 
 
-def _run(new_film: Callable[[], AnyFilm], work: Callable[[AnyFilm, Pilot[object]], Awaitable[Made]]) -> Made:
+def played(new_film: Callable[[], AnyFilm], work: Callable[[AnyFilm, Pilot[object]], Awaitable[Made]]) -> Made:
     """Create a film with full colour available, and run it in the main thread, until its end or Ctrl+C.
 
     asyncio's handling of Ctrl+C would cancel the app, which ends only when our work does, which waits for the app.

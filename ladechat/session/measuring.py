@@ -11,6 +11,7 @@ from ladechat.protocol import (
     Event,
     Failed,
     Generate,
+    Header,
     Loading,
     Message,
     Ready,
@@ -61,6 +62,7 @@ class Measuring:
 
     Attributes:
         lanes: the lanes of the race, once the engine has sent which decoders it offers.
+        header: what the engine has said of itself; None in an engine that is lent by a chat.
         loading: the engine's last loading event.
         running: whether something is being measured, or about to be.
         failure: why nothing more is measured, in a sentence; None if all went well.
@@ -76,6 +78,7 @@ class Measuring:
         max_new_tokens: int | None = None,
     ) -> None:
         self.lanes: list[Lane] = []
+        self.header: Header | None = None
         self.loading: Loading | None = None
         self.running = True
         self.failure: str | None = None
@@ -139,6 +142,8 @@ class Measuring:
     async def _take(self, event: Event) -> bool:
         """Collect an event, and continue after it; return False if nothing more is to come."""
         match event:
+            case Header():
+                self.header = event
             case Loading():
                 self.loading = event
             case Ready():

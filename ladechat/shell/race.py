@@ -51,11 +51,13 @@ def race(
     system: System = None,
     export: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Make a film of the race, .cast or .gif, or a picture of its end, .svg."),
+        typer.Option(
+            metavar="FILE", help="Make a page that plays the race, .html; a film, .cast or .gif; or a picture, .svg."
+        ),
     ] = None,
     size: Annotated[
         str | None,
-        typer.Option(help="Of the screen in that file.", show_default="120x36", metavar="COLUMNSxROWS"),
+        typer.Option(help="Of the screen in a film or picture.", show_default="120x36", metavar="COLUMNSxROWS"),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
 ) -> None:
@@ -97,7 +99,9 @@ def _check_export(out: Path | None, *, sized: bool, force: bool) -> None:
             fail("--force overwrites what --export names; give both, or leave it out.")
         return
     if ending(out) not in OF_A_RACE:
-        fail(f"{out} is no name for a race; end it in .cast, .gif or .svg.")
+        fail(f"{out} is no name for a race; end it in .cast, .gif, .html or .svg.")
+    if sized and ending(out) == "html":
+        fail("--size is for films and pictures, and changes nothing in a page; leave it out.")
     with _refusals():
         check_target(out, force=force)
         if ending(out) == "gif":

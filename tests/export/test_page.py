@@ -10,7 +10,8 @@ import pytest
 from rich.color import Color
 
 from ladechat.export.conversation import talk_of
-from ladechat.export.html import SURFACES, html
+from ladechat.export.html import html
+from ladechat.export.page import SURFACES
 from ladechat.palette import Palette
 from ladechat.protocol import Step
 from ladechat.session.recordings.recording import Recording

@@ -69,7 +69,7 @@ def test_a_race_that_is_exported_is_measured_first_and_its_table_printed(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--export", "race.html"], "end it in .cast, .gif or .svg"),
+        (["--export", "race.md"], "end it in .cast, .gif, .html or .svg"),
         (["--export", "missing/race.gif"], "There is no folder missing"),
         (["--export", "there.gif"], "exists already; give another name, or --force"),
         (["--force"], "--force overwrites what --export names"),

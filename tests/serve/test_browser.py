@@ -1,4 +1,4 @@
-"""In a real browser: a chat and a recording as `ladechat serve` shows them, and the page that `ladechat export` makes.
+"""In a real browser: a chat and a recording as `ladechat serve` shows them, and the pages that exports make.
 
 The terminal in the page is drawn on canvases: what is seen there are pixels.
 """
@@ -18,8 +18,12 @@ from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright
 from typer.testing import CliRunner
 
+from ladechat.export.lesson_page import lesson_page
+from ladechat.export.race_page import race_page
 from ladechat.palette import HUES
 from ladechat.shell import cli
+from tests.export.test_lesson_page import shown
+from tests.export.test_races import measured
 from tests.serve.test_command import RECORDING, program
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
@@ -113,3 +117,62 @@ async def test_an_exported_page_has_the_colours_of_steps_and_asks_for_nothing(
     }
     assert len(expected & set(colours)) >= 3
     assert asked == {target.as_uri()}
+
+
+async def playing(browser: Browser, page_file: Path, faults: list[str]) -> Page:
+    """A page that plays, and what its script complains about."""
+    page = await browser.new_page(viewport={"width": SIZE[0], "height": SIZE[1]}, color_scheme="dark")
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+    await page.goto(page_file.as_uri())
+    await page.wait_for_selector("html.live")
+    return page
+
+
+@pytest.fixture
+def pages_that_play(tmp_path: Path) -> Path:
+    """A folder with a race and the lessons."""
+    (tmp_path / "race.html").write_text(race_page(measured()), encoding="utf-8")
+    (tmp_path / "learn.html").write_text(lesson_page(shown()), encoding="utf-8")
+    return tmp_path
+
+
+async def test_the_page_of_a_race_plays_to_its_end_and_goes_pass_by_pass_on_both_clocks(pages_that_play: Path) -> None:
+    race, faults = pages_that_play / "race.html", list[str]()
+    async with chromium() as browser:
+        page = await playing(browser, race, faults)
+        await page.wait_for_selector(".conclusions:not(.unwritten)", timeout=DEADLINE_SECONDS * 1000)
+        assert await page.locator(".answer .unwritten").count() == 0
+        assert any("✓ 1st" in name for name in await page.locator(".lane h2").all_inner_texts())
+        for _ in range(2):
+            await page.keyboard.press("ArrowLeft")
+            assert await page.locator(".answer .unwritten").count() > 0
+            await page.keyboard.press("ArrowRight")
+            assert await page.locator(".answer .unwritten").count() == 0
+            await page.keyboard.press("c")
+        await page.locator(".answer > span").first.click()
+        assert await page.locator(".conclusions.unwritten").count() == 1
+        assert await page.locator(".answer > span.here").first.evaluate("one => one.previousElementSibling === null")
+        await page.keyboard.press("Space")
+        await page.wait_for_selector(".conclusions:not(.unwritten)", timeout=DEADLINE_SECONDS * 1000)
+    assert not faults
+
+
+async def test_the_page_of_the_lessons_plays_and_waits_for_a_prediction(pages_that_play: Path) -> None:
+    lessons, faults = pages_that_play / "learn.html", list[str]()
+    async with chromium() as browser:
+        page = await playing(browser, lessons, faults)
+        card = page.locator(".scene:not([hidden]) .card:not([hidden])")
+        for _ in range(20):
+            if await card.locator(".choices").count():
+                break
+            await page.keyboard.press("Enter")
+        assert not await card.locator(".text").is_visible()
+        drawn = await page.locator(".scene:not([hidden]) .now").inner_text()
+        assert "tokens" in drawn
+        await page.keyboard.press("1")
+        await card.locator(".text").wait_for(state="visible", timeout=DEADLINE_SECONDS * 1000)
+        assert await card.locator("[data-mark='✓']").count() == 1
+        await page.keyboard.press("ArrowLeft")
+        assert not await card.locator(".text").is_visible()
+    assert not faults

@@ -1,0 +1,85 @@
+"""Writes a race as one self-contained page: all decoders side by side, played on the app's two clocks."""
+
+from collections.abc import Iterator, Sequence
+
+from ladechat.export.page import LEGEND, answer, document, hue, inline, measured_by, table, text
+from ladechat.screens.race import CLOCKS
+from ladechat.session.measuring import Measuring
+from ladechat.session.playing import PASSES_PER_SECOND, Track
+from ladechat.session.race import Lane
+from ladechat.widgets.formatting import counted, duration
+from ladechat.widgets.race import SEPARATOR
+
+BARS = (
+    "Below each name a bar for each pass: as wide as the time that it took, as high as the tokens that it brought. "
+    "On the other clock all are equally wide."
+)
+CONTROLS = (
+    '<div class="walk player"><button type="button" class="play">Play</button>'
+    '<button type="button" class="back" aria-label="One pass back">←</button>'
+    '<button type="button" class="on" aria-label="One pass on">→</button>'
+    '<label><input type="range" min="0" value="0" step="any" aria-label="Moment" autocomplete="off">'
+    '<span class="place"></span></label>{more}<p class="keys">{keys}</p></div>'
+)
+"""What plays a page: hidden without a script."""
+KEYS = "Space plays and pauses, ← and → go pass by pass, C changes the clock."
+
+
+def race_page(race: Measuring) -> str:
+    """Return the page of a race that has been measured."""
+    lanes = [lane for lane in race.lanes if lane.steps]
+    slow = Track(lanes)
+    slow.change_clock()
+    paces = f'data-passes="{PASSES_PER_SECOND:g}" data-seconds="{slow.speed:g}"'
+    body = [
+        f'<p class="said question">{text(race.question.strip())}</p>',
+        CONTROLS.format(more=_clock(), keys=KEYS),
+        f'<div class="lanes" {paces}>',
+        *(line for lane in lanes for line in _lane(lane, lanes)),
+        "</div>",
+        '<div class="conclusions">',
+        *(f"<p>{inline(sentence)}</p>" for sentence in race.conclusions()),
+        "</div>",
+        f'<p class="legend">{LEGEND} {BARS}</p>',
+        f'<p class="about">One decoder after another was {measured_by(race.header)}.</p>' if race.header else "",
+    ]
+    return document(f"A race of {counted(len(lanes), 'decoder')}", body, ["page", "player", "race"])
+
+
+def _clock() -> str:
+    """Return the button that changes the clock, and what each clock means."""
+    named = (
+        f'<span class="clock" data-name="{inline(name)}">{inline(sentence)}</span>'
+        for name, sentence in CLOCKS.values()
+    )
+    return f'<button type="button" class="clocks">Clock</button>{"".join(named)}'
+
+
+def _lane(lane: Lane, lanes: Sequence[Lane]) -> Iterator[str]:
+    tokens, passes = len(lane.token_ids), len(lane.steps)
+    figures = (
+        counted(tokens, "token"),
+        counted(passes, "pass"),
+        f"{tokens / passes:.2f} a pass",
+        duration(lane.seconds),
+    )
+    yield f'<section class="lane{" whole" if lane.whole else ""}">'
+    yield f'<h2>{inline(lane.label)}<span class="standing"></span></h2>'
+    yield f'<p class="figures">{SEPARATOR.join(figures)}</p>'
+    yield _bars(lane, lanes)
+    yield answer(lane.steps)
+    yield from table(lane.steps, timed=True)
+    yield "</section>"
+
+
+def _bars(lane: Lane, lanes: Sequence[Lane]) -> str:
+    """Return a bar for each pass, on a scale that all lanes share: milliseconds × tokens."""
+    width = max(1000 * each.seconds for each in lanes)
+    height = max(len(step.token_ids) for each in lanes for step in each.steps)
+    bars, left = "", 0.0
+    for step in lane.steps:
+        tokens, took = len(step.token_ids), step.timing.step_ms
+        bars += f'<rect class="{hue(step)}" x="{left:.2f}" y="{height - tokens}" width="{took:.2f}" height="{tokens}"/>'
+        left += took
+    scale = f'viewBox="0 0 {width:.2f} {height}" preserveAspectRatio="none"'
+    return f'<svg class="bars" {scale} role="img" aria-label="The passes by their time">{bars}</svg>'
