@@ -324,6 +324,25 @@ class Decision(Record, frozen=True):
     expected: list[Ratio] = []
 
 
+class TrainedPart(Record, frozen=True):
+    """What was trained for a model with frozen weights: the maps of hidden transfer, or the heads of Medusa.
+
+    Attributes:
+        kind: as in `DecoderInfo.needs`.
+        layers: for each map how many layers come before it; empty for heads, which come after the last.
+        width: a map is a matrix of `width` × `width` numbers.
+        right: how often the best guess was right on held-out text, measured when it was trained; for each token ahead,
+            or only for the first.
+        steps: the number of training steps.
+    """
+
+    kind: Text
+    layers: list[Count]
+    width: Positive
+    right: list[Share]
+    steps: Count
+
+
 class PassCost(Record, frozen=True):
     """The time of a pass of `slots` slots, in milliseconds."""
 

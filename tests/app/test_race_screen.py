@@ -89,7 +89,7 @@ async def test_arrows_step_and_end_shows_whole_answers_and_the_seal_and_home_the
         assert len(whole) == 1 and whole.pop().startswith("The n-gram pool")
         count = len(room.measuring.lanes[0].token_ids)
         assert room.remarks.startswith(f"✓ {count} of {count} tokens identical Passes saved of {count}: lookahead ")
-        assert "Measured speed, plain 1×: " in room.remarks
+        assert "Tokens a pass ÷ cost of a pass = speed, plain 1×: " in room.remarks
         await press(pilot, "home", brings=lambda: room.steps == [0, 0, 0, 0] and "identical" not in room.remarks)
 
 

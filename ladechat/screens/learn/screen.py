@@ -17,7 +17,7 @@ from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.lessons.scene import Predict, Scene, Task
 from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Palette
-from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready
+from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready, Watch
 from ladechat.screens.engine_silence import EngineSilence
 from ladechat.screens.learn.lesson_hint import acts, hint, reminder
 from ladechat.screens.over_chat import OverChat
@@ -102,6 +102,7 @@ class LearnScreen(OverChat):
 
     def _after_first_frame(self) -> None:
         gc.enable()
+        self._session.watch(Watch(costs=True))
         self._session.start()
         self._configure()
 
@@ -203,7 +204,7 @@ class LearnScreen(OverChat):
 
     @on(LensPanel.Seen)
     def _lens_seen(self, event: LensPanel.Seen) -> None:
-        self._session.watch(event.shown)
+        self._session.watch(Watch(lens=event.shown, costs=True))
 
     # --- showing ------------------------------------------------------------------------------------------------------
 
