@@ -26,7 +26,6 @@ from ladechat.session.session import Session
 from ladechat.shell import cli
 from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.lessons import LessonBox, LessonCard
-from ladechat.widgets.panels.cost_chart import HERE
 from ladechat.widgets.panels.cost_panel import CostPanel
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.sliders.slider import Slider
@@ -240,7 +239,7 @@ async def test_an_engine_that_dies_in_an_answer_leaves_nothing_stuck() -> None:
 async def test_what_a_pass_costs_is_asked_for_and_drawn_where_a_card_is_about_it() -> None:
     async with Room(FakeEngine(), progress=Progress("one_token", 1)).ready((120, 40)) as (pilot, room):
         panel = room.screen.query_one(CostPanel)
-        await until(lambda: bool(panel.region.area) and HERE in "".join(lines(panel)), pilot)
+        await until(lambda: room.at("one_token", 1) and "not measured here" in "".join(lines(panel)), pilot)
         assert room.engines[0].costs_watched
         await press(pilot, "enter", brings=lambda: not panel.display)
 

@@ -20,7 +20,7 @@ LEAST_MOST_SLOTS, LEAST_TOP = 16, 2.0
 """Minimum range: to the right in slots, and upward in plain passes."""
 GPU_MS: Mapping[int, float] = {1: 5.19, 8: 5.32, 16: 5.40, 64: 6.22, 120: 7.27}
 """Milliseconds of a pass by its slots on another machine: a 7B model on an H100, from docs/gpu.md."""
-GPU_NAMES = "a GPU, not measured here: a 7B model on an H100", "a GPU, not measured here", "not measured here"
+GPU_NAMES = "a 7B model on an H100, not measured here", "an H100, not measured here", "not measured here"
 HERE = "▲"
 
 Curve = Sequence[tuple[float, float]]
@@ -78,11 +78,11 @@ class CostChart(NamedTuple):
         return rows
 
     def axis(self, own: Style, muted: Style) -> Row:
-        """Return the numbers of slots, and a mark below the pass."""
+        """Return the numbers of slots, and a mark below the pass, unless one of them stands there."""
         text, here = self._aligned(lambda slots: str(int(slots))), self._column(self.slots)
         return [
             (_label("slots") + text[:here], muted),
-            (HERE, own),
+            (HERE, own) if text[here] == " " else (text[here], own + Style(reverse=True)),
             (text[here + 1 :], muted),
         ]
 

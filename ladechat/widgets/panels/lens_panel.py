@@ -20,7 +20,12 @@ MIN_COLUMN_CELLS, MAX_COLUMN_CELLS = 5, 14
 MAX_AFTER_CELLS = 14
 CELLS_FOR_REAL = 44
 """Minimum width for a column of the real state beside the pseudo states."""
-BETWEEN = "─ ↑ checked by this pass ─ ↓ guessed by the pass before ", "─ ↑ this pass ─ ↓ the pass before ", "─"
+BETWEEN = (
+    "─ ↑ checked by this pass ─ ↓ guessed by the pass before ",
+    "─ ↑ checked now ─ ↓ guessed by the pass before ",
+    "─ ↑ now ─ ↓ the pass before ",
+    "─",
+)
 UNSETTLED_FADED = 0.33
 """How far a token fades that differs from the top layer's guess. More would be hard to read on some backgrounds."""
 SETTLED = "│"

@@ -35,7 +35,7 @@ TALL = 8
 class Bar(NamedTuple):
     """A pass: the index of its step, the tokens it gave, and its width in cells."""
 
-    index: int
+    step: int
     tokens: int
     cells: int
 
@@ -228,9 +228,9 @@ class SpeedPanel(AnswerPanel):
 
     def _style_of(self, bar: Bar) -> Style:
         """Return the colour of a bar; that of its step, if it gave several tokens."""
-        colour = self.palette.style_of_step(bar.index, bar.tokens).color
+        colour = self.palette.style_of_step(bar.step, bar.tokens).color
         faded = SINGLE_FADED if bar.tokens == 1 else PLAIN_FADED
-        return self.faded(faded[bar.index % 2]) if colour is None else Style(color=colour)
+        return self.faded(faded[bar.step % 2]) if colour is None else Style(color=colour)
 
     def _visible_bars(self, width: int) -> list[Bar]:
         """Return the latest bars that fit, the first of them cut to fit. In slow motion, times say little: then all are
@@ -254,7 +254,7 @@ class SpeedPanel(AnswerPanel):
         for bar in reversed(self._visible_bars(width)):
             right -= bar.cells
             if offset.x >= right:
-                self.post_message(StepPointedAt(self._last.turn, bar.index))
+                self.post_message(StepPointedAt(self._last.turn, bar.step))
                 return
 
     def _fullness(self, width: int, height: int) -> str:
