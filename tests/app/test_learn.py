@@ -244,6 +244,13 @@ async def test_what_a_pass_costs_is_asked_for_and_drawn_where_a_card_is_about_it
         await press(pilot, "enter", brings=lambda: not panel.display)
 
 
+async def test_pseudo_states_are_asked_for_with_what_passes_cost() -> None:
+    async with Room(FakeEngine(), progress=Progress("hidden_transfer", 1)).ready((120, 40)) as (pilot, room):
+        await until(lambda: room.at("hidden_transfer", 1), pilot)
+        assert room.engines[0].watched and room.engines[0].costs_watched
+        assert room.screen.lesson.runs[-1].last.lens is not None
+
+
 async def test_low_terminals_show_the_panel_of_the_card_and_high_ones_all() -> None:
     problem = "learn.json is damaged: it is called learn.json.damaged now, and a new one is begun."
     async with Room(FakeEngine(), progress=Progress("window", 1), notice=problem).ready() as (pilot, room):

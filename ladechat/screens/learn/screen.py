@@ -94,6 +94,7 @@ class LearnScreen(OverChat):
     def on_mount(self) -> None:
         self._session.show = self.show
         self._session.changed = self._frames.due
+        self._session.watch(Watch(costs=True))  # before a panel of pseudo states is seen, which adds these
         self._presenter.begin(self._session.requested)
         self.watch(self.app, "palette", self._show_palette)
         self._show_card()
@@ -102,7 +103,6 @@ class LearnScreen(OverChat):
 
     def _after_first_frame(self) -> None:
         gc.enable()
-        self._session.watch(Watch(costs=True))
         self._session.start()
         self._configure()
 
