@@ -68,7 +68,7 @@ def test_every_slot_of_a_pass_is_a_sign_and_what_shares_one_is_marked() -> None:
     alike = pass_of(rows, [["x", "y"], ["x", "z"]])
     strip = shown(Sizes(3, 3, 2), of=alike)
     assert counted(strip) == {SLOT: 9, SHARED: 1, FREE: 0, MORE: 0, LESS: 0}
-    assert alike.timing.slots == 9 and total(strip) == "9 of 10"
+    assert alike.timing.slots == 9 and total(strip) == "9/10"
     like_the_window = pass_of(rows, [["b", "c"]])
     assert counted(shown(Sizes(3, 3, 1), of=like_the_window))[SHARED] == 2
 

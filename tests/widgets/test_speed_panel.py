@@ -5,7 +5,8 @@ import pytest
 
 from ladechat.palette import Palette
 from ladechat.protocol import Step
-from ladechat.widgets.panels.speed_panel import BLOCKS, SpeedPanel
+from ladechat.widgets.cells import BLOCKS
+from ladechat.widgets.panels.speed_panel import SpeedPanel
 from tests.widgets.hosting import Host, drawn, hosted, lines, showing, style_of
 from tests.widgets.sample_steps import answer, finished, plain_step, pool_view, step, timing, window_view
 

@@ -123,8 +123,8 @@ class LensPanel(StepPanel):
             rows.append([(MAPS, self.muted), (_bus(columns, cells), Style())])
         if room.legend:
             rows.append(self.legend(LEGENDS, more, width))
-        words = " ".join(self._picture.words()) if self._picture else ""
-        return [*rows, [], *self.sentence(words, width)] if height > len(rows) + 2 else rows
+        left = height - len(rows) - 1
+        return [*rows, [], *self._picture.described(width, left, self.muted)] if self._picture and left > 0 else rows
 
     def _without_states(self, width: int, height: int, titles: tuple[str, ...]) -> list[Row]:
         """Return the picture of the method, or a sentence that says why there is nothing else."""

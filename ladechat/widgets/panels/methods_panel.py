@@ -22,9 +22,9 @@ class Method(NamedTuple):
 
 
 METHODS = (
-    Method("lookahead", "window and pool", "nothing", ""),
-    Method("Medusa", "heads on the top", "heads", MEDUSA),
-    Method("hidden tr.", "maps half-way up", "maps", TRANSFER),
+    Method("lookahead", "window, pool", "nothing", ""),
+    Method("Medusa", "heads on top", "heads", MEDUSA),
+    Method("hidden tr.", "maps half-way", "maps", TRANSFER),
 )
 WHY = (
     "Medusa's heads guess from the top layer: no layers are left to think. A pseudo state passes through the upper "

@@ -116,7 +116,7 @@ class SlotStrip(StepPanel):
             planned = [((SLOT, count),) for count in now.parts]
             return [Part(*each) for each in zip(planned, names, strict=True)], f"≤ {now.most}"
         used = [((SLOT, taken), (SHARED, shared), (FREE, free)) for taken, shared, free in _used(step, now)]
-        return [Part(*each) for each in zip(used, names, strict=True)], f"{step.timing.slots} of {now.most}"
+        return [Part(*each) for each in zip(used, names, strict=True)], f"{step.timing.slots}/{now.most}"
 
     def _cells(self, parts: list[Part], scale: int) -> int:
         drawn = sum(len(text) for part in parts for _, text in part.drawn(scale))

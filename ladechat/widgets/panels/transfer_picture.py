@@ -39,25 +39,31 @@ class TransferPicture(NamedTuple):
         pitch = pitch if beside else min(MOST_PITCH, (width - LABEL_CELLS) // (self.maps + 1))
         lines = self._lines(pitch) if pitch >= LEAST_PITCH else []
         if not lines or len(lines) > height:
-            return wrapped(" ".join(self.words(beside=True)), width, muted)[:height]
+            return self.described(width, height, muted)
         rows: list[Row] = []
         for number, (label, picture) in enumerate(lines):
             words = MEDUSA_BEGINS[number - 1] if beside and 1 <= number <= len(MEDUSA_BEGINS) else ""
             drawn = f"{picture:<{(self.maps + 1) * pitch}}"
             rows.append([(f"{label:<{LABEL_CELLS}}", muted), (drawn, strong), (words, muted)])
-        return [*rows, *wrapped(" ".join(self.words(beside)), width, muted)[: height - len(rows)]]
+        return [*rows, *self.described(width, height - len(rows), muted, beside)]
 
     def words(self, beside: bool = False) -> list[str]:
         """Return what the picture means, in sentences; `beside`: where Medusa begins is in the picture."""
         size = f"{self.part.width:,} × {self.part.width:,}"
         names = f"M1 to M{self.maps}" if self.maps > 1 else "M1"
-        maps = (
-            f"{names}: matrices of {size} numbers, one for each token ahead. Only they are trained, on text that the "
-            "model wrote. A pseudo state sees the text and the pseudo states left of it."
-        )
-        medusa = "Medusa's heads begin at the top, where no layer is left."
-        carriers = "Each carrier slot makes them: it is not known yet which slot will be the last accepted one."
-        return [maps, carriers] if beside else [maps, medusa, carriers]
+        return [
+            f"{names}: matrices of {size} numbers, one for each token ahead.",
+            "Only they are trained, on text that the model wrote.",
+            "A pseudo state sees the text and the pseudo states left of it.",
+            *([] if beside else ["Medusa's heads begin at the top, where no layer is left."]),
+            "Each carrier slot makes them: it is not known yet which slot will be the last accepted one.",
+        ]
+
+    def described(self, width: int, height: int, style: Style, beside: bool = False) -> list[Row]:
+        """Return as many of the `words` as fit."""
+        words = self.words(beside)
+        texts = (wrapped(" ".join(words[:count]), width, style) for count in range(len(words), 0, -1))
+        return next((lines for lines in texts if len(lines) <= height), [])
 
     def _lines(self, pitch: int) -> list[tuple[str, str]]:
         """Return the label and the picture of each line, from the top."""
