@@ -325,15 +325,10 @@ class Decision(Record, frozen=True):
 
 
 class TrainedPart(Record, frozen=True):
-    """What was trained for a model with frozen weights: the maps of hidden transfer, or the heads of Medusa.
+    """The maps of hidden transfer, or the heads of Medusa, that were trained for a model.
 
-    Attributes:
-        kind: as in `DecoderInfo.needs`.
-        layers: for each map how many layers come before it; empty for heads, which come after the last.
-        width: a map is a matrix of `width` × `width` numbers.
-        right: how often the best guess was right on held-out text, measured when it was trained; for each token ahead,
-            or only for the first.
-        steps: the number of training steps.
+    `layers` says for each map how many layers come before it. A map is a matrix of `width` × `width` numbers. `right`
+    says how often the best guess was right on held-out text: for each token ahead, or only for the first.
     """
 
     kind: Text
