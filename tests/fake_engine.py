@@ -43,7 +43,7 @@ class FakeEngine:
         stack_dumps: how often it was asked for its thread stacks.
         pace: steps a second that it was told; it takes none at 0, and as many as it can at any other.
         last_line: of its log, as if it had one.
-        watched: whether it was told that somebody looks at pseudo states.
+        watched, costs_watched: whether it was told that somebody looks at pseudo states, or at what passes cost.
         fail_next: what the next question fails with, instead of an answer.
         notices: what it says of its checkpoint.
         hold_end: leave an answer open behind its last step.
@@ -67,7 +67,7 @@ class FakeEngine:
         self.closed = False
         self.stack_dumps = 0
         self.pace: float | None = None
-        self.watched = False
+        self.watched = self.costs_watched = False
         self.fail_next: protocol.FailureCode | None = None
         self.notices: list[str] = []
         self.last_line = ""
@@ -114,7 +114,7 @@ class FakeEngine:
                 if self._turn is not None:
                     self._plan()
             case protocol.Watch():
-                self.watched = command.lens
+                self.watched, self.costs_watched = command.lens, command.costs
             case protocol.Pace():
                 self.pace = command.steps_per_second
                 self._asked_for = self._asked_for + 1 if command.step else 0
@@ -243,6 +243,8 @@ class FakeEngine:
         )
         if not self.prompt_cached:
             self._say(protocol.Prefilling(turn=command.turn, done_tokens=len(prompt), total_tokens=len(prompt)))
+        if self.costs_watched:
+            self._say(protocol.PassCosts(turn=command.turn, costs=POLICY_CHOICE.costs))
         if self._in_force.decoder == "auto":
             self._say(msgspec.structs.replace(POLICY_CHOICE, turn=command.turn))
 

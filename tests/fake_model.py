@@ -35,6 +35,13 @@ DECISION = protocol.Decision(why="pays", tokens=2.4, cost=2.1)
 """Of each pass of `auto`."""
 
 
+TRAINED = [
+    protocol.TrainedPart(kind="transfer", layers=[2, 2, 2], width=96, right=[0.69, 0.55, 0.47], steps=500),
+    protocol.TrainedPart(kind="medusa", layers=[], width=96, right=[0.52, 0.47, 0.43], steps=500),
+]
+"""As of maps half-way up four layers, and of heads."""
+
+
 def resolved(settings: Settings) -> Settings:
     """The settings with a value for each parameter of their decoder."""
     if settings.decoder not in catalog.DECODERS:
@@ -77,4 +84,5 @@ def ready(settings: Settings) -> protocol.Ready:
         settings=resolved(settings),
         decoders=list(catalog.DECODERS.values()),
         memory=memory(2_097_152),
+        trained=TRAINED,
     )

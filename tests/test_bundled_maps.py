@@ -19,6 +19,15 @@ def test_they_are_small() -> None:
     assert 0 < sum((DEMO / f"{kind}.safetensors").stat().st_size for kind in KINDS) <= LARGEST
 
 
+def test_they_say_how_often_their_best_guesses_are_right_and_hidden_transfer_is_it_more_often() -> None:
+    by_kind = load_maps(layered_runner_for(demo_model()), DEMO, "demo", torch.float32).by_kind
+    transfer, medusa = by_kind["transfer"].right, by_kind["medusa"].right
+    assert len(transfer) == len(medusa) == 3
+    assert all(one > other for one, other in zip(transfer, medusa, strict=True))
+    for trained in by_kind.values():
+        assert round(trained.chances[0][0], 2) == trained.right[0], "of one measurement"
+
+
 @pytest.mark.parametrize("name", [info.name for info in catalog.DECODERS.values() if info.needs])
 def test_their_drafts_save_passes_and_change_no_token(name: str) -> None:
     runner = layered_runner_for(demo_model())

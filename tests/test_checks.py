@@ -23,6 +23,7 @@ CHOICE = protocol.PolicyChoice(
     costs=[protocol.PassCost(slots=1, ms=9.5), protocol.PassCost(slots=2, ms=10.0)],
     expected=[protocol.ExpectedTokens(slots=1, tokens=1.0), protocol.ExpectedTokens(slots=2, tokens=1.5)],
 )
+COSTS = protocol.PassCosts(turn=1, costs=CHOICE.costs)
 STARTED = protocol.TurnStarted(
     turn=1,
     messages=[Message(role="user", content="a")],
@@ -43,6 +44,8 @@ def test_a_row_that_lacks_positions_of_the_one_below_it_is_refused() -> None:
 @pytest.mark.parametrize(
     ("event", "place", "lie"),
     [
+        (COSTS, ["costs", 1, "slots"], 1),
+        (COSTS, ["costs", 0, "ms"], 0.0),
         (STEP, ["token_ids"], []),
         (STEP, ["pieces"], ["a"]),
         (STEP, ["logprobs"], [-0.5, -0.5, -0.5]),

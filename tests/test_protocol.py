@@ -100,6 +100,8 @@ def fitting(value: Any) -> Any:
             value = cut(value, "token_ids", "pieces", "logprobs", "origins")
             one = {"token_ids": [1], "pieces": [""], "logprobs": [0.0], "origins": ["model"]}
             return value if value.token_ids else msgspec.structs.replace(value, **one)
+        case protocol.PassCosts():
+            return msgspec.structs.replace(value, costs=rising_by_slots(value.costs))
         case protocol.PolicyChoice():
             rising = {name: rising_by_slots(getattr(value, name)) for name in ("costs", "expected")}
             return msgspec.structs.replace(value, **rising)

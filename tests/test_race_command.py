@@ -85,7 +85,7 @@ def test_a_race_without_plain_decoding_says_why_there_is_no_speed() -> None:
     lanes = [lane(name, [["a", "b"]]) for name in ("lookahead", "jacobi")]
     assert "add autoregressive to --decoders" in race.conclusion(lanes)[-1]
     assert race.conclusion([*lanes, lane("autoregressive", [["a"], ["b"]])])[-1].startswith(
-        "Measured speed, plain 1×: "
+        "Tokens a pass ÷ cost of a pass = speed, plain 1×: "
     )
 
 
@@ -110,7 +110,9 @@ def test_in_a_pipe_it_is_a_table_and_the_seal() -> None:
     assert int(rows[2][2]) < 24
     assert int(rows[3][2]) > 24 / 4  # one that knew the answer would need two or three
     assert (empty, seal) == ("", "✓ 24 of 24 tokens identical")
-    assert passes.startswith("Passes saved of 24: ") and time.startswith("Measured speed, plain 1×: ")
+    assert passes.startswith("Passes saved of 24: ") and time.startswith(
+        "Tokens a pass ÷ cost of a pass = speed, plain 1×: "
+    )
 
 
 def test_a_model_that_is_not_there_is_a_failure_in_one_sentence() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from msgspec.structs import asdict, replace
 
-from ladechat import catalog, registry
+from ladechat import catalog, protocol, registry
 from ladechat.decoder.drafters.window import WindowDrafter
 from ladechat.decoder.layer_skipping_model import LayerSkippingModel, layers_of
 from ladechat.decoder.loop import Decoder
@@ -17,7 +17,7 @@ from ladechat.engine.policy_view import PolicyView, decision_of
 from ladechat.engine.sampling import sampling
 from ladechat.layer_search import Over, improved, read_skipped
 from ladechat.model.trained import Maps
-from ladechat.protocol import Configure, Decision, DecoderInfo, PolicyChoice, Settings, Value
+from ladechat.protocol import Configure, Decision, DecoderInfo, PassCost, PolicyChoice, Settings, Value
 from ladechat.registry import Shared
 from ladechat.tuning.adaptive import AdaptivePolicy
 from ladechat.tuning.costs import PassCosts
@@ -79,7 +79,7 @@ class Decoders:
         self.shared = Shared(PassCosts(runner, costs), trained=self._maps.by_kind, skipped=known)
         self._view = PolicyView(self.shared.costs.known)
         self._made: dict[str, Decoder] = {}
-        self._lens = False
+        self._lens = self._costs = False
         self._given: dict[str, Value] = {}
         self._generator = torch.Generator(device)
         self._sampler: Sampler | None = None
@@ -135,7 +135,7 @@ class Decoders:
             self.shared, self._made, self._sampler = shared, made, sampler
             if (name := self.settings.decoder) in made:  # settings may have changed meanwhile
                 made[name].configure(self.settings.parameters)
-            self.watch(self._lens)
+            self.watch(self._lens, self._costs)
 
     @contextmanager
     def using(self, decoder: str) -> Iterator[None]:
@@ -178,9 +178,9 @@ class Decoders:
             self._made[name].watch(self._lens)
         return self._made[name]
 
-    def watch(self, lens: bool) -> None:
-        """Turn the lens (the argmax of pseudo rows at each layer) on or off, from the next step on."""
-        self._lens = lens
+    def watch(self, lens: bool, costs: bool = False) -> None:
+        """Turn the lens (the argmax of pseudo rows at each layer) and `pass_costs` on or off, from the next step on."""
+        self._lens, self._costs = lens, costs
         for decoder in self._made.values():
             decoder.watch(lens)
 
@@ -194,6 +194,16 @@ class Decoders:
         """Search for better layers to skip, see `ladechat.layer_search.improved`, before the first answer."""
         assert isinstance(self._runner, LayerSkippingModel) and self._skipped is not None
         self.shared.skipped = improved(self._runner, self._runner, prompt, self._skipped, over).skipped
+
+    def pass_costs(self, turn: int) -> protocol.PassCosts | None:
+        """Return what passes cost, measured now if it is not known; None if nobody watches, or for a model that takes
+        one token a pass.
+        """
+        if not self._costs or not self._runner.capabilities.tree_attention:
+            return None
+        self.shared.costs.refresh()
+        known = self.shared.costs.known()
+        return protocol.PassCosts(turn=turn, costs=[PassCost(slots=size, ms=1000 * known[size]) for size in known])
 
     @property
     def timed_seconds(self) -> float:

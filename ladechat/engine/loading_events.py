@@ -10,6 +10,7 @@ from ladechat.protocol import Loading
 
 if TYPE_CHECKING:
     from ladechat.engine.service import Service
+    from ladechat.model.trained import Trained
 
 STAGES = 4
 SECONDS_BETWEEN = 0.1
@@ -86,4 +87,16 @@ def ready(service: "Service") -> protocol.Ready:
         single_token=loaded.runner.capabilities.single_token,
         memory=service.memory(),
         notices=list(loaded.notices),
+        trained=[_trained(part) for part in loaded.maps.by_kind.values()],
+    )
+
+
+def _trained(part: "Trained") -> protocol.TrainedPart:
+    """Return maps or heads as a value of the protocol."""
+    return protocol.TrainedPart(
+        kind=part.kind,
+        layers=list(getattr(part.maps, "layers", ())),
+        width=part.maps.weights.shape[-1],
+        right=[round(share, 4) for share in part.right or part.chances[0][:1]],
+        steps=part.steps,
     )

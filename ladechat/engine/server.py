@@ -211,7 +211,7 @@ class Engine:
             case Configure():
                 self._changes.append(command)
             case Watch():
-                self._service.decoders.watch(command.lens)
+                self._service.decoders.watch(command.lens, command.costs)
             case protocol.Pace():
                 self._pace.change(command)
             case Generate():

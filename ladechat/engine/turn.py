@@ -159,6 +159,8 @@ class _Turn:
     def decode(self, listener: TurnListener) -> protocol.FinishReason:
         """Decode to the end of the answer, or until a stop, after which the step under way is the last."""
         self.service.cost.refresh()
+        if (costs := self.service.decoders.pass_costs(self.number)) is not None:
+            self.emit(costs)
         try:
             return self._decode(listener)
         except BaseException:  # whatever a model raises: the steps before it are emitted

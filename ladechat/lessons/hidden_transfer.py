@@ -2,6 +2,7 @@
 
 from ladechat.lessons.scene import (
     LENS,
+    METHODS,
     POOL,
     LookCard,
     Predict,
@@ -81,6 +82,6 @@ SCENE = Scene(
         Predict(QUESTION, ("one", "two", "three", "four or more"), by_tokens(4), _next_pass, LENS),
         LookCard(at_end, _whole, POOL),
         Task(TASK, "nodes", set_to("nodes", "nodes", 1, 1), _single, POOL),
-        Say(END, POOL),
+        Say(END, METHODS),
     ),
 )

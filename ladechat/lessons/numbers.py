@@ -1,6 +1,7 @@
 """Scene 6: the effect of W, N and G, and their cost."""
 
 from ladechat.lessons.scene import (
+    COST,
     SPEED,
     LookCard,
     Predict,
@@ -79,7 +80,7 @@ SCENE = Scene(
     parameters=PARAMETERS,
     cards=(
         Say(BEGINNING, SPEED),
-        LookCard(at_step(8), _slots),
+        LookCard(at_step(8), _slots, COST),
         Predict(
             QUESTION,
             ("less than 1.3", "from 1.3 to 1.7", "more than 1.7"),
@@ -89,6 +90,6 @@ SCENE = Scene(
             whole=True,
         ),
         Task(TASK, "window", _moved, _judged, SPEED),
-        Say(END, SPEED),
+        Say(END, COST),
     ),
 )

@@ -1,6 +1,6 @@
 """Scene 1: plain decoding, one token a pass."""
 
-from ladechat.lessons.scene import SPEED, LookCard, Predict, Run, Say, Scene, Task, at_step, quoted
+from ladechat.lessons.scene import COST, SPEED, LookCard, Predict, Run, Say, Scene, Task, at_step, quoted
 from ladechat.protocol import Settings
 from ladechat.widgets.formatting import counted
 
@@ -26,8 +26,8 @@ def _first_tokens(run: Run) -> str:
     return (
         f"{counted(run.passes, 'pass')}, {counted(len(run.token_ids), 'token')}. The last pass brought "
         f"{quoted(*run.last.pieces)} and took {milliseconds:.1f} ms. On a GPU that time goes into reading the weights: "
-        "a pass over a few tokens more takes hardly longer, and plain decoding makes no use of that. What a larger "
-        "pass costs here, scene 6 measures."
+        "a pass over a few more tokens takes hardly longer. Plain decoding leaves that unused. The bars show what a "
+        "larger pass costs here, measured."
     )
 
 
@@ -58,7 +58,7 @@ SCENE = Scene(
     parameters={},
     cards=(
         Say(BEGINNING, SPEED),
-        LookCard(at_step(5), _first_tokens, SPEED),
+        LookCard(at_step(5), _first_tokens, COST),
         Predict(
             QUESTION,
             ("fewer passes than tokens", "as many passes as tokens", "more passes than tokens"),

@@ -11,7 +11,7 @@ from ladechat.protocol import Settings, Step, TurnFinished, Value
 from ladechat.widgets.cells import visible
 from ladechat.widgets.formatting import counted
 
-WINDOW, POOL, SPEED, LENS = "window", "pool", "speed", "lens"
+WINDOW, POOL, SPEED, LENS, COST, METHODS = "window", "pool", "speed", "lens", "cost", "methods"
 """The panels that a card can be about, by id."""
 
 

@@ -46,10 +46,13 @@ class Trained:
     Attributes:
         kind: one of `KINDS`.
         maps: the maps or heads, for k tokens ahead.
-        chances: (k, `RANKS`) how often the guess of each rank for each position was right, on held-out text.
+        chances: (k, `RANKS`) how often the guess of each rank was right on held-out text, counted for each position
+            where those before it had their token among the guesses.
         base: the `fingerprint` of the model that they were trained for.
         base_name: the name of that model.
         steps: the number of training steps.
+        right: (k,) how often the best guess for each position was right on that text, whatever came before it; empty in
+            files of earlier versions.
     """
 
     kind: str
@@ -58,6 +61,7 @@ class Trained:
     base: str
     base_name: str
     steps: int
+    right: Sequence[float] = ()
 
 
 class _Header(NamedTuple):
@@ -69,6 +73,7 @@ class _Header(NamedTuple):
     layers: list[int]
     chances: list[list[float]]
     steps: int
+    right: list[float]
 
 
 def fingerprint(folder: Path) -> str:
@@ -140,6 +145,7 @@ def write_trained(path: Path, trained: Trained) -> None:
         "layers": json.dumps(list(maps.layers) if isinstance(maps, TransferMaps) else []),
         "chances": json.dumps(trained.chances),
         "steps": str(trained.steps),
+        "right": json.dumps(list(trained.right)),
     }
     replace_file(path, save(tensors, header))
 
@@ -181,7 +187,7 @@ def read_trained(
         raise _refused(f"{path} holds numbers that are not finite, which guess nothing.", "Train anew")
     placed = {name: tensor.to(device, dtype) for name, tensor in tensors.items()}
     maps = TransferMaps(tuple(header.layers), **placed) if header.kind == "transfer" else MedusaHeads(**placed)
-    return Trained(header.kind, maps, header.chances, header.base, header.base_name, header.steps)
+    return Trained(header.kind, maps, header.chances, header.base, header.base_name, header.steps, tuple(header.right))
 
 
 def _header(path: Path, found: Mapping[str, str] | None) -> _Header:
@@ -196,7 +202,8 @@ def _header(path: Path, found: Mapping[str, str] | None) -> _Header:
         raise _refused(message, "Give another file, or use a newer ladechat")
     try:
         layers, chances = _layers(json.loads(says["layers"]), kind), _chances(json.loads(says["chances"]))
-        return _Header(kind, says["base"], says["base_name"], layers, chances, int(says["steps"]))
+        right = _right(json.loads(says.get("right", "[]")), len(chances))
+        return _Header(kind, says["base"], says["base_name"], layers, chances, int(says["steps"]), right)
     except DAMAGE as error:
         raise _refused(f"{path} has a damaged header.", "Copy it again, or train anew") from error
 
@@ -216,6 +223,14 @@ def _chances(found: Any) -> list[list[float]]:
     if not sound or not 1 <= len(rows) <= MOST_STEPS_AHEAD:
         raise ValueError(f"No chances: {rows}")
     return rows
+
+
+def _right(found: Any, ahead: int) -> list[float]:
+    """Return the entry `right`: a number from 0 to 1 for each token ahead, or nothing."""
+    right = [float(share) for share in found]
+    if len(right) not in (0, ahead) or not all(0 <= share <= 1 for share in right):
+        raise ValueError(f"No shares: {right}")
+    return right
 
 
 def _check_model(path: Path, header: _Header, base: str, depth: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from ladechat.protocol.messages import Event, PolicyChoice, ProtocolError, Ready, Step, TurnStarted
+from ladechat.protocol.messages import Event, PassCosts, PolicyChoice, ProtocolError, Ready, Step, TurnStarted
 from ladechat.protocol.values import Candidate, DecoderInfo, DraftTree, LensView, PoolView, WindowView
 
 
@@ -88,6 +88,11 @@ def _policy_choice(choice: PolicyChoice) -> None:
             raise ProtocolError(f"`{name}` does not rise by its slots")
 
 
+def _pass_costs(measured: PassCosts) -> None:
+    if any(before.slots >= after.slots for before, after in pairwise(measured.costs)):
+        raise ProtocolError("`costs` does not rise by its slots")
+
+
 def _turn_started(turn: TurnStarted) -> None:
     if not turn.messages:
         raise ProtocolError("`messages` is empty")
@@ -111,6 +116,7 @@ def _decoder(info: DecoderInfo) -> None:
 
 
 _RULES: Mapping[type[Event], Callable[[Any], None]] = {
+    PassCosts: _pass_costs,
     PolicyChoice: _policy_choice,
     Ready: _ready,
     Step: _step,

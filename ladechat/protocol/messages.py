@@ -40,12 +40,13 @@ from ladechat.protocol.values import (
     StepsPerSecond,
     Text,
     Timing,
+    TrainedPart,
     Value,
     WindowView,
 )
 
 FORMAT = "ladechat"
-VERSION = "4.2"
+VERSION = "4.3"
 """Major.minor. A new kind or key raises the minor version. A changed meaning, or a new value where readers know all
 values, raises the major one: readers refuse later major versions, and accept earlier ones."""
 
@@ -114,10 +115,11 @@ class Stop(Command, frozen=True, tag="stop"):
 class Watch(Command, frozen=True, tag="watch"):
     """The details that are shown, from the next step on. They cost time, so they are computed only on request.
 
-    `lens`: whether steps have a `Step.lens`.
+    `lens`: whether steps have a `Step.lens`. `costs`: whether each answer comes with `PassCosts`.
     """
 
-    lens: bool
+    lens: bool = False
+    costs: bool = False
 
 
 class Pace(Command, frozen=True, tag="pace"):
@@ -180,7 +182,7 @@ class Ready(Event, frozen=True, tag="ready"):
 
     `single_token` says, in a sentence, why each of its passes takes only one token; None if they take a tree of them.
     `notices` tell the user about the checkpoint, in a sentence each: parts of its files that were left out, or facts
-    that they lack and that were found elsewhere.
+    that they lack and that were found elsewhere. `trained`: what was trained for this model, at most one of each kind.
     """
 
     model: Text
@@ -202,6 +204,7 @@ class Ready(Event, frozen=True, tag="ready"):
     single_token: Text | None = None
     memory: Memory | None = None
     notices: list[Text] = []
+    trained: list[TrainedPart] = []
 
 
 class SettingsApplied(Event, frozen=True, tag="settings_applied"):
@@ -285,6 +288,15 @@ class Step(Event, frozen=True, tag="step"):
     pool: PoolView | None = None
     lens: LensView | None = None
     decision: Decision | None = None
+
+
+class PassCosts(Event, frozen=True, tag="pass_costs"):
+    """What passes cost on this machine, by their slots: measured before the first steps of an answer, unless they are
+    known already. `costs` is in rising order of slots, the first for one slot.
+    """
+
+    turn: Number
+    costs: list[PassCost]
 
 
 class PolicyChoice(Event, frozen=True, tag="policy_choice"):

@@ -324,6 +324,20 @@ class Decision(Record, frozen=True):
     expected: list[Ratio] = []
 
 
+class TrainedPart(Record, frozen=True):
+    """The maps of hidden transfer, or the heads of Medusa, that were trained for a model.
+
+    `layers` says for each map how many layers come before it. A map is a matrix of `width` × `width` numbers. `right`
+    says how often the best guess was right on held-out text: for each token ahead, or only for the first.
+    """
+
+    kind: Text
+    layers: list[Count]
+    width: Positive
+    right: list[Share]
+    steps: Count
+
+
 class PassCost(Record, frozen=True):
     """The time of a pass of `slots` slots, in milliseconds."""
 

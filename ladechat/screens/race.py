@@ -26,7 +26,7 @@ from ladechat.widgets.bars.seek_bar import SeekBar, Transport
 from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import announced, counted, describe_loading, duration, info_of
 from ladechat.widgets.later import Frames
-from ladechat.widgets.race import LaneHead, Lanes, LaneView, Remarks, Standing
+from ladechat.widgets.race import LaneHead, Lanes, LaneView, PassBars, Remarks, Standing
 from ladechat.widgets.too_small import TooSmall
 
 USAGE_ERROR = 2
@@ -36,8 +36,14 @@ PLACES = ("1st", "2nd", "3rd", "4th")
 MEASURING = "Each decoder is measured alone, one after another; then all are shown together."
 LOADING = "The same question goes to several decoders. First the model is loaded. Esc stops."
 CLOCKS = {
-    Clock.PASSES: ("pass by pass", "Pass by pass: what a machine with room to spare would show. C: measured time."),
-    Clock.SECONDS: ("measured time", "Measured time: each pass as long as it took here. C: pass by pass."),
+    Clock.PASSES: (
+        "pass by pass",
+        "Shown as if all passes took equally long, as they nearly do on a large GPU. C: the time they took here.",
+    ),
+    Clock.SECONDS: (
+        "measured time",
+        "Each pass takes the time it took here: that wide is its bar, and as high as it gave tokens. C: pass by pass.",
+    ),
 }
 """The name and explanation of each clock."""
 
@@ -172,11 +178,14 @@ class RaceScreen(OverChat):
             return
         longest = max((len(lane.token_ids) for lane in lanes), default=0)
         done = [track.steps_done(number) for number in range(len(lanes))]
+        most = max((len(step.token_ids) for lane in lanes for step in lane.steps), default=1)
+        scale = track.end * (1000 if track.clock is Clock.SECONDS else 1), most
         for number, (view, lane) in enumerate(zip(self._lanes, lanes, strict=True)):
             tokens = _tokens(lane, done[number])
             view.show_steps(lane.steps[: done[number]])
             place, fraction = self._place(number, done), tokens / max(longest, 1)
-            view.head.standing = _standing(lane, done[number], place, fraction, track.clock)
+            bars = PassBars.of(lane.steps[: done[number]], track.clock is Clock.SECONDS, *scale)
+            view.head.standing = _standing(lane, done[number], place, fraction, track.clock, bars)
         self._show_place(track)
         self._say(track)
         if track.playing:
@@ -321,7 +330,9 @@ def _tokens(lane: Lane, steps: int) -> int:
     return sum(len(step.token_ids) for step in lane.steps[:steps])
 
 
-def _standing(lane: Lane, steps: int, place: str, fraction: float, clock: Clock | None = None) -> Standing:
+def _standing(
+    lane: Lane, steps: int, place: str, fraction: float, clock: Clock | None = None, bars: PassBars | None = None
+) -> Standing:
     """Return a lane's figures after `steps` steps: those of one clock, as the other's would seem wrong on it."""
     if not steps:
         return Standing(place, fraction=fraction)
@@ -330,4 +341,4 @@ def _standing(lane: Lane, steps: int, place: str, fraction: float, clock: Clock 
     counts = counted(tokens, "token"), counted(steps, "pass")
     by_passes = () if clock is Clock.SECONDS else (f"{tokens / steps:.2f} a pass",)
     by_time = () if clock is Clock.PASSES else (duration(seconds),)
-    return Standing(place, (*counts, *by_passes, *by_time), fraction)
+    return Standing(place, (*counts, *by_passes, *by_time), fraction, bars)

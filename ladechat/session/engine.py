@@ -19,6 +19,7 @@ from ladechat.protocol import (
     ExchangeRestored,
     Failed,
     Header,
+    PassCosts,
     PolicyChoice,
     Prefilling,
     ProtocolError,
@@ -232,7 +233,7 @@ class Order:
                 raise ProtocolError("it comes before the header")
             case Asked() | TurnStarted():
                 self._turn = event.turn
-            case Step() | Prefilling() | PolicyChoice() | TurnFinished():
+            case Step() | Prefilling() | PassCosts() | PolicyChoice() | TurnFinished():
                 if event.turn != self._turn:
                     raise ProtocolError(f"question {event.turn} is not being answered")
                 if isinstance(event, TurnFinished):

@@ -112,7 +112,7 @@ class ReplaceableEngine(ABC):
         self._run = EngineRun(new_engine(settings), self._came, self._ended)
         self._trial: ModelTrial | None = None
         self._way_back = way_back
-        self._lens = False
+        self._watched = Watch()
         self._ready: Ready | None = None
         self._race: RaceTurns | None = None
         self._step_due = False  # in a paused answer, in which the engine sends nothing else
@@ -173,16 +173,16 @@ class ReplaceableEngine(ABC):
         return self._run
 
     def _greet(self) -> None:
-        """Send a new engine the pace and lens that the previous one had."""
+        """Send a new engine the pace that the previous one had, and what is watched."""
         self.pace = self.pace.pause(False)  # the pause was for the answer that is broken off
-        self._send_view(self.pace.command(), self._lens)
+        self._send_view(self.pace.command(), self._watched)
 
-    def _send_view(self, pace: Pace, lens: bool) -> None:
-        """Send the engine a pace and whether the lens is seen, as far as the requested ones are not the default."""
+    def _send_view(self, pace: Pace, watched: Watch) -> None:
+        """Send the engine a pace and what is watched, as far as the requested ones are not the default."""
         if self.pace != ViewerPace():
             self._run.send(pace)
-        if self._lens:
-            self._run.send(Watch(lens=lens))
+        if self._watched != Watch():
+            self._run.send(watched)
 
     async def close(self) -> None:
         """End the engine, and the trial of another model."""
@@ -212,19 +212,19 @@ class ReplaceableEngine(ABC):
         return self._race is not None
 
     def _lend(self, turns: RaceTurns) -> Ready | None:
-        """Lend the engine to a race, at full speed and without the lens; return its ready event, None if it loads."""
+        """Lend the engine to a race, at full speed and unwatched; return its ready event, None if it loads."""
         self._race = turns
         self._run.reset_silence()
         if self.state is State.ENDED:
             turns.break_off()
             return None
-        self._send_view(Pace(), lens=False)
+        self._send_view(Pace(), Watch())
         return None if self._ready is None else replace(self._ready, settings=self.requested)
 
     def _race_over(self) -> None:
         """Take the engine back from a race. Commands that were deferred are sent now."""
         race, self._race = self._race, None
-        self._send_view(self.pace.command(), lens=True)
+        self._send_view(self.pace.command(), self._watched)
         for command in race.deferred if race is not None else ():
             self._run.send(command)
 
@@ -331,9 +331,9 @@ class ReplaceableEngine(ABC):
         self._run.reset_silence()
         self._run.send(Pace(steps_per_second=0.0, step=True))
 
-    def watch(self, lens: bool) -> None:
-        """Set whether the readings of hidden states at each layer are shown; later engines receive the same."""
-        if lens != self._lens:
-            self._lens = lens
+    def watch(self, watched: Watch) -> None:
+        """Set the details that are shown; later engines receive the same."""
+        if watched != self._watched:
+            self._watched = watched
             if not self.racing:
-                self._run.send(Watch(lens=lens))
+                self._run.send(watched)

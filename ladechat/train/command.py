@@ -88,9 +88,9 @@ def _train(setup: "Setup") -> int:
     from ladechat.model.trained import Trained, write_trained
 
     maps = training.student.maps()
-    write_trained(
-        options.out, Trained(options.method, maps, found.chances, recipe.base, setup.model_name, recipe.steps)
-    )
+    name, steps = setup.model_name, recipe.steps
+    trained = Trained(options.method, maps, found.chances, recipe.base, name, steps, found.top1)
+    write_trained(options.out, trained)
     checkpoint.unlink()
     print(f"{options.out}: {options.method}, {recipe.steps:,} steps")
     print(f"held out, {found.anchors:,} anchors, top-1/top-5: {in_figures(found)}; loss {found.loss:.3f}")

@@ -23,6 +23,8 @@ SPACE = "·"
 NO_TEXT = "◌"
 """Stands for a token without text, and carries a combining mark that has no letter."""
 UNPRINTABLE = "▯"
+BLOCKS = " ▁▂▃▄▅▆▇█"
+"""A cell filled by no, one … eight eighths, from below."""
 
 CONTROL_SYMBOLS: dict[int, str] = {
     **{code: chr(0x2400 + code) for code in range(0x20)},

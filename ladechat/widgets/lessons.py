@@ -3,11 +3,17 @@
 from typing import NamedTuple
 
 from rich.style import Style
+from textual.app import ComposeResult
 from textual.geometry import Size
 
+from ladechat.protocol import Ready
 from ladechat.widgets.cells import shorten
+from ladechat.widgets.panels.cost_panel import CostPanel
+from ladechat.widgets.panels.lens_panel import LensPanel
+from ladechat.widgets.panels.methods_panel import MethodsPanel
 from ladechat.widgets.panels.panel import Panel, Row, wrapped
 from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.panels.slot_strip import SlotStrip
 
 
 class LessonCard(NamedTuple):
@@ -90,14 +96,28 @@ class LessonBox(Panel, can_focus=True):
 ROWS_FOR_ALL = 36
 """Minimum height of the terminal for several panels; on a lower one, each would have too few rows."""
 WITH_EVERY_DECODER = "speed"
+LENS_PANEL, LENS_ROWS = "lens", 16
+"""The panel of pseudo states has room for its words where a card is about it."""
 
 
 class LessonPanels(SidePanels):
-    """Shows the panel requested by its id, and on a high terminal also the decoder's other panels."""
+    """Shows the panel requested by its id, and on a high terminal also the decoder's other panels.
+
+    Two of them are only there on request: what a pass costs, and the methods beside each other.
+    """
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._wanted = ""
+
+    def compose(self) -> ComposeResult:
+        yield CostPanel(id="cost")
+        yield MethodsPanel(id="methods")
+        yield from super().compose()
+
+    def show_model(self, model: Ready) -> None:
+        super().show_model(model)
+        self.query_one(MethodsPanel).show_trained(model.trained)
 
     def show_panel(self, wanted: str) -> None:
         """Show this panel in any case."""
@@ -108,8 +128,11 @@ class LessonPanels(SidePanels):
     def _apply(self) -> None:
         super()._apply()
         low = self.app.size.height < ROWS_FOR_ALL
-        for panel in self.query(Panel):
-            among_others = panel.display or panel.id == WITH_EVERY_DECODER
+        for panel in (one for one in self.query(Panel) if not isinstance(one, SlotStrip)):
+            on_request = isinstance(panel, CostPanel | MethodsPanel)
+            among_others = not on_request and (panel.display or panel.id == WITH_EVERY_DECODER)
             panel.display = panel.id == self._wanted or (among_others and not low)
+        if self._wanted == LENS_PANEL:
+            self.query_one(LensPanel).styles.height = LENS_ROWS
         side_by_side = self.query_one("#pass")
         side_by_side.display = any(panel.display for panel in side_by_side.query(Panel))

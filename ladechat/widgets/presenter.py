@@ -207,6 +207,8 @@ class Presenter:
                 self.say(ANSWERING)
                 if event.done_tokens < event.total_tokens:
                     self.say(f"reading the question: {event.done_tokens:,} of {event.total_tokens:,} tokens …")
+            case protocol.PassCosts():
+                self._side.show_costs(event.costs)
             case protocol.PolicyChoice():
                 self._side.show_choice(event)
             case protocol.TurnFinished():
@@ -280,7 +282,7 @@ class Presenter:
         status.model, status.device, status.dtype = self._now.model, event.device, event.dtype
         status.facts, status.memory = formatting.describe_model(event), formatting.describe_memory(event.memory)
         self._now.decoders = formatting.announced(event.decoders)
-        self._side.show_context(event.context_length)
+        self._side.show_model(event)
         self._show_settings(event.settings)
         if event.model != BUNDLED:
             self._transcript.notice(formatting.introduce(event))

@@ -1,5 +1,6 @@
 """The widgets of a race: one lane for each decoder, and remarks below them."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
@@ -16,7 +17,7 @@ from textual.reactive import reactive
 from ladechat.palette import Palette
 from ladechat.protocol import Step
 from ladechat.widgets.bars.seek_bar import DONE, HERE, TO_COME
-from ladechat.widgets.cells import cell_len, shorten
+from ladechat.widgets.cells import BLOCKS, cell_len, shorten
 from ladechat.widgets.panels.panel import Panel, Row, longest, wrapped
 from ladechat.widgets.transcript.transcript import Transcript
 
@@ -26,7 +27,11 @@ BAR = 8
 GAP = 1
 """Cells between lanes, as in app.tcss."""
 TALL = 4
-"""Rows of a head that has its figures below each other."""
+"""Rows of a head that has its figures below each other; further rows are those of the bars."""
+LEAST_PART = 0.1
+"""A cell of which the passes fill less stays empty."""
+SINGLE_FADED = 0.6
+"""How far the bars of single tokens fade."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +42,54 @@ class Standing:
         place: whether it leads, or its final place; this shows who is ahead even without colour.
         figures: tokens, passes, tokens per pass and seconds; none before the first step.
         fraction: progress of its bar, 0 to 1.
+        bars: its passes; None while it is measured.
     """
 
     place: str = ""
     figures: tuple[str, ...] = ()
     fraction: float = 0.0
+    bars: "PassBars | None" = None
+
+
+@dataclass(frozen=True)
+class PassBars:
+    """The passes of a lane as bars, which together are as long as it took.
+
+    Attributes:
+        passes: for each pass its tokens, and its time in any unit.
+        whole: the time of the longest lane, in the same unit: the whole width.
+        most: the tokens of the highest bar of all lanes.
+    """
+
+    passes: tuple[tuple[int, float], ...]
+    whole: float
+    most: int
+
+    @classmethod
+    def of(cls, steps: Sequence[Step], timed: bool, whole: float, most: int) -> "PassBars":
+        """Return the bars of these steps, as wide as their time or all of one width."""
+        return cls(tuple((len(step.token_ids), step.timing.step_ms if timed else 1.0) for step in steps), whole, most)
+
+    def cells(self, width: int) -> list[tuple[int, float]]:
+        """Return for each cell from the left the index of the pass that has most of it, and the mean of their tokens by
+        time: many passes may share a cell.
+        """
+        cells = [(0, 0.0, 0.0, 0.0) for _ in range(width)]  # pass, its part, part of all passes, tokens × part
+        start = 0.0
+        for index, (tokens, took) in enumerate(self.passes):
+            end = min(start + took / self.whole * width, float(width)) if self.whole else start
+            for cell in range(int(start), min(math.ceil(end), width)):
+                part = min(end, cell + 1) - max(start, cell)
+                which, largest, filled, sum_ = cells[cell]
+                if part > largest:
+                    which, largest = index, part
+                cells[cell] = which, largest, filled + part, sum_ + tokens * part
+            start = end
+        return [(which, sum_ / filled) for which, _, filled, sum_ in cells if filled > LEAST_PART]
 
 
 class LaneHead(Panel):
-    """Name, place, figures and bar of a lane, in four rows if there is room, else in one."""
+    """Name, place, figures, bars of the passes and progress of a lane; in one row if there is no room, without bars."""
 
     DEFAULT_CSS = """
     LaneHead > .lane-head--bar { color: $text-primary; }
@@ -76,7 +120,8 @@ class LaneHead(Panel):
             self._bar = range(width)
             top = self.header(width, [self.label], [standing.place, ""], Style(bold=True))
             counts, rates = (SEPARATOR.join(part) for part in (figures[:2], figures[2:]))
-            return [top, [(counts, Style())], [(rates, self.muted)], self._line(width)]
+            bars = self._bars(standing.bars, width, height - TALL)
+            return [top, [(counts, Style())], [(rates, self.muted)], *bars, self._line(width)]
         name = f"{self.label} {standing.place}".rstrip()
         self._bar = range(width - BAR, width)  # of equal length in all lanes, for comparison
         room = self._bar.start - 1
@@ -85,6 +130,19 @@ class LaneHead(Panel):
         text = longest(room - cell_len(name), ["".join(f"{SEPARATOR}{one}" for one in part) for part in shorter])
         gap = " " * max(room - cell_len(name + text) + 1, 0)
         return [[(name, self.title_style), (text, self.muted), (gap, Style()), *self._line(BAR)]]
+
+    def _bars(self, bars: PassBars | None, width: int, height: int) -> list[Row]:
+        """Return the bars of the passes, each in the colour of its step, highest row first."""
+        cells = bars.cells(width) if bars is not None else []
+        rows: list[Row] = [[] for _ in range(height)]
+        for index, tokens in cells:
+            assert bars is not None
+            colour = self.palette.style_of_step(index, bars.passes[index][0]).color
+            style = self.faded(SINGLE_FADED) if colour is None else Style(color=colour)
+            eighths = max(1, round(tokens / bars.most * height * 8))
+            for row in range(height):
+                rows[row].append((BLOCKS[min(max(eighths - 8 * (height - 1 - row), 0), 8)], style))
+        return rows
 
     def _line(self, cells: int) -> Row:
         done = round(self.standing.fraction * (cells - 1))

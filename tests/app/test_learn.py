@@ -26,6 +26,7 @@ from ladechat.session.session import Session
 from ladechat.shell import cli
 from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.lessons import LessonBox, LessonCard
+from ladechat.widgets.panels.cost_panel import CostPanel
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.transcript.transcript import Transcript
@@ -33,6 +34,7 @@ from tests.app.stage import Driver, Stage, answered, entries, shows
 from tests.app.test_help import shown
 from tests.fake_engine import FakeEngine
 from tests.waiting import act, brings, press, until
+from tests.widgets.hosting import lines
 
 SHORT = "The pool keeps what the window has written."
 
@@ -232,6 +234,21 @@ async def test_an_engine_that_dies_in_an_answer_leaves_nothing_stuck() -> None:
         await press(pilot, "enter", brings=lambda: len(room.engines[0].questions) == 1)
         await act(pilot, room.engines[0].fail_fatally, brings=lambda: room.card.text == MISSED)
         await press(pilot, "n", brings=lambda: room.place == ("jacobi", 0))
+
+
+async def test_what_a_pass_costs_is_asked_for_and_drawn_where_a_card_is_about_it() -> None:
+    async with Room(FakeEngine(), progress=Progress("one_token", 1)).ready((120, 40)) as (pilot, room):
+        panel = room.screen.query_one(CostPanel)
+        await until(lambda: room.at("one_token", 1) and "not measured here" in "".join(lines(panel)), pilot)
+        assert room.engines[0].costs_watched
+        await press(pilot, "enter", brings=lambda: not panel.display)
+
+
+async def test_pseudo_states_are_asked_for_with_what_passes_cost() -> None:
+    async with Room(FakeEngine(), progress=Progress("hidden_transfer", 1)).ready((120, 40)) as (pilot, room):
+        await until(lambda: room.at("hidden_transfer", 1), pilot)
+        assert room.engines[0].watched and room.engines[0].costs_watched
+        assert room.screen.lesson.runs[-1].last.lens is not None
 
 
 async def test_low_terminals_show_the_panel_of_the_card_and_high_ones_all() -> None:

@@ -7,7 +7,7 @@ import pytest
 from ladechat.engine import turn
 from ladechat.engine.service import Service
 from ladechat.engine.turn import Emit
-from ladechat.protocol import Event, PolicyChoice, Settings, Step
+from ladechat.protocol import Event, PassCosts, PolicyChoice, Settings, Step
 from tests.checkpoints import service_of
 from tests.engine.asking import Listener, ask, of_kind
 from tests.engine.clock import Clock
@@ -60,6 +60,18 @@ def test_the_time_that_timing_passes_takes_is_no_steps_time(service: Service, be
     for step in steps[before:]:
         assert step.decision is not None
         assert (step.decision.why in ("paused", "none")) == (step.timing.slots == 1)
+
+
+def test_what_passes_cost_is_reported_with_an_answer_where_somebody_watches_and_is_no_steps_time(
+    service: Service,
+) -> None:
+    assert not of_kind(events_of(service, -1), PassCosts)
+    service.decoders.watch(lens=False, costs=True)
+    events = events_of(service, -1)
+    (measured,) = of_kind(events, PassCosts)
+    assert {one.slots: one.ms for one in measured.costs} == pytest.approx({1: 1.0, 64: 1.1})
+    assert events.index(measured) < events.index(of_kind(events, Step)[0])
+    assert all(step.timing.step_ms < 1000 * TIMING_SECONDS / 2 for step in of_kind(events, Step))
 
 
 def test_the_window_is_told_to_take_part_exactly_where_it_does(service: Service) -> None:

@@ -1,5 +1,6 @@
 """Decoders that need something trained: offered where it is there, and elsewhere refused with what to do."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.checkpoints import load_on_cpu
 from tests.engine.inside import inside
 from tests.engine.wire import refused
 from tests.llama2 import save_checkpoint
-from tests.made_up_maps import made_up, made_up_for, save_made_up
+from tests.made_up_maps import AHEAD, CHANCES, made_up, made_up_for, save_made_up
 from tests.tiny import layered_runner_for, random_model
 
 NEEDING = {info.name: info.needs for info in catalog.DECODERS.values() if info.needs is not None}
@@ -63,6 +64,18 @@ def test_an_engine_refuses_one_in_a_sentence_and_goes_on(tmp_path: Path) -> None
         assert steps
         wire.send(Configure(decoder="jacobi"))
         assert wire.until(SettingsApplied).settings.decoder == "jacobi"
+
+
+def test_an_engine_says_what_was_trained_for_its_model_and_how_often_that_is_right(tmp_path: Path) -> None:
+    folder = save_checkpoint(tmp_path)
+    save_made_up(folder)
+    with inside(folder) as wire:
+        found = {part.kind: part for part in wire.ready.trained}
+    assert found.keys() == set(NEEDING.values())
+    width = json.loads((folder / "config.json").read_text(encoding="utf-8"))["hidden_size"]
+    assert {part.width for part in found.values()} == {width}
+    assert len(found["transfer"].layers) == AHEAD and found["medusa"].layers == []
+    assert found["transfer"].right == [round(CHANCES[0][0], 4)], "of a file that only says how often paths are right"
 
 
 @pytest.mark.full

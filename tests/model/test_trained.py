@@ -36,7 +36,8 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def of(kind: str, dtype: torch.dtype = torch.float16) -> Trained:
-    return replace(made_up(kind, DEPTH, WIDTH, dtype=dtype, base=BASE), base_name="a model", steps=7)
+    trained = made_up(kind, DEPTH, WIDTH, dtype=dtype, base=BASE)
+    return replace(trained, base_name="a model", steps=7, right=(0.7, 0.5, 0.25))
 
 
 def read(
@@ -73,7 +74,7 @@ def test_a_file_takes_16_bits_a_number(kind: str, tmp_path: Path) -> None:
 
 def test_numbers_beyond_float16_are_kept_in_bfloat16(tmp_path: Path) -> None:
     large = TransferMaps((0,), torch.full((1, WIDTH, WIDTH), 2.0**20))
-    write_trained(tmp_path / "file", replace(of("transfer"), maps=large, chances=CHANCES[:1]))
+    write_trained(tmp_path / "file", replace(of("transfer"), maps=large, chances=CHANCES[:1], right=()))
     assert torch.equal(tensors_of(read(tmp_path / "file"))["weights"], large.weights)
 
 
@@ -164,6 +165,8 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "chances that are none": (lambda path: rewritten(path, chances=json.dumps([[2.0] * 8] * 3)), "damaged header"),
     "chances that are no numbers": (lambda path: rewritten(path, chances=NAN_CHANCES), "damaged header"),
     "too few chances": (lambda path: rewritten(path, chances=json.dumps([[0.5] * 7] * 3)), "damaged header"),
+    "shares that are none": (lambda path: rewritten(path, right="[0.5, 0.5, 1.5]"), "damaged header"),
+    "too few shares": (lambda path: rewritten(path, right="[0.5]"), "damaged header"),
     "other tensors": (lambda path: rewritten(path, {"head": torch.ones(1)}), "called ('head',)"),
     "flat": (lambda path: rewritten(path, {"weights": torch.ones(9, dtype=torch.float16)}), "of shape [9]"),
     "32 bits": (lambda path: rewritten(path, {"weights": torch.ones(AHEAD, WIDTH, WIDTH)}), "F32"),
@@ -199,6 +202,12 @@ def test_a_layer_beyond_the_last_is_refused(tmp_path: Path) -> None:
     assert read(tmp_path / "file", depth=3)
     with pytest.raises(LoadError, match="in a model of 2 layers"):
         read(tmp_path / "file", depth=2)
+
+
+def test_a_file_of_an_earlier_version_lacks_how_often_guesses_are_right(tmp_path: Path) -> None:
+    write_trained(tmp_path / "file", of("transfer"))
+    rewritten(tmp_path / "file", right=None)
+    assert read(tmp_path / "file").right == ()
 
 
 def test_a_header_says_what_it_is(tmp_path: Path) -> None:

@@ -172,13 +172,16 @@ def test_passes_come_first_then_time_each_in_its_order() -> None:
         lane("auto", [[" a"] * 4], [80]),
     ]
     assert passes_saved(lanes) == "Passes saved of 4: auto 3 · lookahead 2"
-    assert measured_time(lanes) == "Measured speed, plain 1×: lookahead 2.00× · auto 0.50×"
+    assert (
+        measured_time(lanes)
+        == "Tokens a pass ÷ cost of a pass = speed, plain 1×: lookahead 2.00 ÷ 1.00 = 2.00× · auto 4.00 ÷ 8.00 = 0.50×"
+    )
     assert speedup(lanes[1], lanes[1:]) is None
 
 
 def test_a_gain_beyond_the_tokens_a_pass_is_called_a_disturbance() -> None:
     plain, quicker = lane("autoregressive", [[" a"]] * 4, [90] * 4), lane("lookahead", [[" a"] * 2] * 2, [10] * 2)
-    assert "lookahead 18.00×" in measured_time([plain, quicker])
+    assert "= 18.00×" in measured_time([plain, quicker])
     assert measured_time([plain, quicker]).endswith("Race again in quiet.")
 
 

@@ -59,7 +59,7 @@ async def test_a_race_goes_at_full_speed_without_panels_and_then_the_chat_has_it
     chat = Chat(engine)
     await chat.reach(State.READY)
     chat.session.set_pace(chat.session.pace.slow_motion())
-    chat.session.watch(True)
+    chat.session.watch(Watch(lens=True))
     await chat.until(lambda: engine.watched)
     engine.commands.clear()
     await chat.raced()

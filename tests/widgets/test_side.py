@@ -6,9 +6,11 @@ import pytest
 from ladechat import catalog
 from ladechat.protocol import Settings, Step
 from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.panels.slot_strip import SlotStrip
 from ladechat.widgets.panels.window_panel import WindowPanel
+from ladechat.widgets.sliders.sliders import Sliders
 from ladechat.widgets.steps.answer_steps import Arrangement
-from tests.waiting import until
+from tests.waiting import brings, until
 from tests.widgets.hosting import hosted
 from tests.widgets.sample_steps import answer, plain_step, sharpening
 
@@ -64,6 +66,20 @@ def test_a_turn_begins_with_the_panels_that_the_turn_before_used() -> None:
 def test_w_is_remembered_with_each_step_as_it_was_set() -> None:
     arrangement = Arrangement(window_set=7).after_step(WINDOW_ONLY)
     assert arrangement.window_set == arrangement.for_turn().window_set == 7
+
+
+async def test_the_strip_of_slots_follows_a_slider_while_it_moves() -> None:
+    async with hosted(SidePanels(), 60, 40) as (pilot, side):
+        strip, sliders = side.query_one(SlotStrip), side.query_one(Sliders)
+        for decoder, known in (("auto", False), ("hidden_transfer", False), ("lookahead", True)):
+            side.show_settings(Settings(decoder=decoder), catalog.DECODERS, {})
+            assert strip.has_class("-known") is known
+        await until(lambda: len(sliders.values) == 3, pilot)
+        assert "".join(part for part, _ in strip.rows(80, 2)[0]).endswith("≤ 20")
+        slider = next(one for one in sliders.parameter_sliders if one.parameter.name == "ngram")
+        slider.focus()
+        async with brings(lambda: "20 → 30" in strip.rows(80, 2)[0][-1][0], pilot):
+            await pilot.press("right")
 
 
 @pytest.mark.parametrize(("decoder", "idle"), [("auto", True), ("lookahead", False)])

@@ -16,7 +16,7 @@ from textual.widgets import Label, TextArea
 from ladechat.commands import COMMANDS
 from ladechat.keys import APP_KEYS
 from ladechat.preferences import SettingsFile
-from ladechat.protocol import DecoderInfo, Event, Failed, Ready
+from ladechat.protocol import DecoderInfo, Event, Failed, Ready, Watch
 from ladechat.screens.chat.active_keys import ActiveKeys
 from ladechat.screens.chat.context import ChatContext
 from ladechat.screens.chat.looking_back import LookingBack
@@ -274,7 +274,7 @@ class ChatScreen(StyledOnce[None]):
 
     @on(LensPanel.Seen)
     def _lens_seen(self, event: LensPanel.Seen) -> None:
-        self._session.watch(event.shown)
+        self._session.watch(Watch(lens=event.shown))
 
     # --- actions of the screen itself ---------------------------------------------------------------------------------
 

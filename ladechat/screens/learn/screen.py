@@ -17,7 +17,7 @@ from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.lessons.scene import Predict, Scene, Task
 from ladechat.lessons.scenes import SCENES
 from ladechat.palette import Palette
-from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready
+from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready, Watch
 from ladechat.screens.engine_silence import EngineSilence
 from ladechat.screens.learn.lesson_hint import acts, hint, reminder
 from ladechat.screens.over_chat import OverChat
@@ -94,6 +94,7 @@ class LearnScreen(OverChat):
     def on_mount(self) -> None:
         self._session.show = self.show
         self._session.changed = self._frames.due
+        self._session.watch(Watch(costs=True))  # before a panel of pseudo states is seen, which adds these
         self._presenter.begin(self._session.requested)
         self.watch(self.app, "palette", self._show_palette)
         self._show_card()
@@ -203,7 +204,7 @@ class LearnScreen(OverChat):
 
     @on(LensPanel.Seen)
     def _lens_seen(self, event: LensPanel.Seen) -> None:
-        self._session.watch(event.shown)
+        self._session.watch(Watch(lens=event.shown, costs=True))
 
     # --- showing ------------------------------------------------------------------------------------------------------
 

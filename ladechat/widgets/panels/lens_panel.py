@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.style import Style
 from textual.message import Message
@@ -9,27 +10,47 @@ from textual.message import Message
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import fit, shorten, visible
-from ladechat.widgets.panels.panel import Row, StepPanel
+from ladechat.widgets.panels.panel import Row, StepPanel, longest
+from ladechat.widgets.panels.transfer_picture import TRANSFER, TransferPicture, part_of
 from ladechat.widgets.steps.explained import format_explained
 from ladechat.widgets.steps.token_history import settled_at
 
-LABEL = "layer"
+LABEL, MODEL, MAPS = "layer", "model", " maps"
 MIN_COLUMN_CELLS, MAX_COLUMN_CELLS = 5, 14
 MAX_AFTER_CELLS = 14
+CELLS_FOR_REAL = 44
+"""Minimum width for a column of the real state beside the pseudo states."""
+BETWEEN = (
+    "─ ↑ checked by this pass ─ ↓ guessed by the pass before ",
+    "─ ↑ checked now ─ ↓ guessed by the pass before ",
+    "─ ↑ now ─ ↓ the pass before ",
+    "─",
+)
 UNSETTLED_FADED = 0.33
 """How far a token fades that differs from the top layer's guess. More would be hard to read on some backgrounds."""
 SETTLED = "│"
+LEGENDS = (
+    f"{SETTLED} from here up the guess stays the same · coloured: accepted",
+    f"{SETTLED} the guess stays the same · coloured: accepted",
+    f"{SETTLED} the guess stays the same",
+)
+LEAST_PICTURE_ROWS = 4
+"""A lower panel says in a sentence why it has no pseudo states."""
 
 
 class LensPanel(StepPanel):
     """A column for each position ahead, a row for each layer; the last layer, which makes the guess, is at the top.
 
-    A bar marks tokens equal to the one at the top, so it reaches down to the layer at which the guess settled. The head
-    of each column shows whether the guess came true; a token that the step then emitted has the colour of the step.
+    A bar marks tokens equal to the one at the top, so it reaches down to the layer at which the guess settled. Above
+    the layers, which are of the pass before, stands what this pass says; the head of each column has the verdict. A
+    token that the step then emitted has the colour of the step. The state of the real token is the first column, and
+    the maps, which make the pseudo states from it, are the lowest row.
+
+    Until there are pseudo states, a picture of the method is shown.
     """
 
     NAME = "pseudo states"
-    SHOWS = "Hidden transfer: what each guess reads at every layer; the last one counts."
+    SHOWS = "Hidden transfer: what each guess reads at every layer; the top one is checked by the next pass."
     COMES = "It comes with hidden transfer."
 
     @dataclass
@@ -37,6 +58,16 @@ class LensPanel(StepPanel):
         """The panel has become visible or invisible; its data is computed only while it is visible."""
 
         shown: bool
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._picture: TransferPicture | None = None
+
+    def show_model(self, layers: int, trained: Sequence[protocol.TrainedPart]) -> None:
+        """Draw the method for a model with so many layers, and what was trained for it."""
+        part = part_of(trained, TRANSFER)
+        self._picture = TransferPicture(layers, part) if part is not None and part.layers else None
+        self.redraw()
 
     def on_show(self) -> None:
         self.post_message(self.Seen(True))
@@ -53,37 +84,56 @@ class LensPanel(StepPanel):
         right = sum(_verdict(self._step, column, token) == "accepted" for column, token in enumerate(top))
         settled = ", ".join(str(settled_at(view, *place)) for place in enumerate(top))
         text = (
-            f"t+1 is the token that the pass before wrote, ‹{visible(view.after)}›. That pass also guessed at t+2 to "
-            f"t+{len(top) + 1}, the {len(top)} tokens behind it: a column each. Half-way up the model, at layer "
-            f"{view.layers[0]}, trained maps made a state for each, which went on through the layers. Read a column "
-            f"from the bottom up: the likeliest token after each layer, and on top, after layer {view.layers[-1]}, the "
-            f"guess. {SETTLED} marks layers that have the guess already: from layer {settled} on, column by column. "
-            f"{right} of {len(top)} guesses came true (✓)."
+            f"t+1 is the token that the pass before wrote, ‹{visible(view.after)}›. That pass also guessed the "
+            f"{len(top)} tokens after it, t+2 to t+{len(top) + 1}: a column each. At layer {view.layers[0]} trained "
+            "maps made a state for each from the real one, and these rose through the layers. Read a column from the "
+            f"bottom up: the likeliest token after each layer, and on top, after layer {view.layers[-1]}, the guess. "
+            f"From the layers {settled} up, column by column, the guess stays the same ({SETTLED}). This pass has "
+            "checked them: "
+            f"{right} of {len(top)} accepted (✓)."
         )
-        return " ".join(filter(None, [text, format_explained([piece for row in view.rows for piece in row])]))
+        words = self._picture.words() if self._picture else []
+        return " ".join(filter(None, [text, *words, format_explained([piece for row in view.rows for piece in row])]))
 
     def rows(self, width: int, height: int) -> list[Row]:
         titles = self.titles("pseudo states, layer by layer", "pseudo states")
         step = self._step
         view = None if step is None else step.lens
         if step is None or view is None:
-            return self.only(width, titles, self._why_none(step))
-        legend = height >= len(view.rows) + 3
-        shown = spread(len(view.rows), max(height - 2 - legend, 0))
-        columns, cells = _columns(len(view.rows[-1]), width - len(LABEL))
+            return self._without_states(width, height, titles)
+        room = _Room.of(height, len(view.rows))
+        shown = spread(len(view.rows), room.layers)
+        real = width >= CELLS_FOR_REAL
+        columns, cells = _columns(len(view.row_ids[-1]) + real, width - len(LABEL))
+        columns -= real
         left_out = [(len(view.rows) - len(shown), "layers"), (len(view.rows[-1]) - columns, "columns")]
         more = ", ".join(f"+{count} {what}" for count, what in left_out if count > 0)
-        after = f"t+1 is ‹{shorten(visible(view.after), MAX_AFTER_CELLS)}›"
-        header = self.header(width, titles, [f"{after} · {more}", after, ""] if more and not legend else [after, ""])
-        grid = [self._layer(step, view, index, columns, cells) for index in reversed(shown)]
-        texts = (
-            f"bottom up: the likeliest token after each layer · {SETTLED} the guess already · marked: came true",
-            f"from the bottom up · {SETTLED} the guess already · marked: came true",
-            f"{SETTLED} the guess already · marked: came true",
-            f"{SETTLED} the guess already",
-        )
-        footer = [self.legend(texts, more, width)] if legend else []
-        return [header, self._positions(step, view, columns, cells), *grid, *footer]
+        after = "" if real else f"t+1 is ‹{shorten(visible(view.after), MAX_AFTER_CELLS)}›"
+        facts = [" · ".join(filter(None, (after, more)))] if more and not room.legend else []
+        header = self.header(width, titles, [*facts, after, ""])
+        frame = _Frame(step, view, columns, cells, real)
+        rows = [header, self._positions(frame)]
+        if room.said:
+            rows.append(self._said(frame))
+        if room.between:
+            words = longest(width, BETWEEN)
+            rows.append([(words + "─" * (width - len(words)), self.muted)])
+        rows += [self._layer(frame, index) for index in reversed(shown)]
+        if room.maps and real and columns:
+            rows.append([(MAPS, self.muted), (_bus(columns, cells), Style())])
+        if room.legend:
+            rows.append(self.legend(LEGENDS, more, width))
+        left = height - len(rows) - 1
+        return [*rows, [], *self._picture.described(width, left, self.muted)] if self._picture and left > 0 else rows
+
+    def _without_states(self, width: int, height: int, titles: tuple[str, ...]) -> list[Row]:
+        """Return the picture of the method, or a sentence that says why there is nothing else."""
+        why = self._why_none(self._step)
+        plain = self._step is not None and self._step.draft is None
+        if self._picture is None or plain or height < LEAST_PICTURE_ROWS:
+            return self.only(width, titles, why)
+        rows = self._picture.rows(width, height - 1, Style(), self.muted)
+        return [self.header(width, ("hidden transfer", *titles), [""]), *rows]
 
     def _why_none(self, step: protocol.Step | None) -> str:
         if self.awaits_answer:
@@ -94,28 +144,85 @@ class LensPanel(StepPanel):
             return "Plain decoding: no pseudo states."
         return "None for this pass: its last token carried no pseudo rows, or nobody looked at them."
 
-    def _positions(self, step: protocol.Step, view: protocol.LensView, columns: int, cells: int) -> Row:
+    def _positions(self, frame: "_Frame") -> Row:
         """Return the heads of the columns: position, and verdict on the guess."""
         row: Row = [(LABEL, self.muted)]
-        for column, guess in enumerate(view.row_ids[-1][:columns]):
-            verdict = _verdict(step, column, guess)
+        if frame.real:
+            row += [(f"  {fit('t+1', frame.cells)}", self.muted)]
+        for column, guess in enumerate(frame.view.row_ids[-1][: frame.columns]):
+            verdict = _verdict(frame.step, column, guess)
             position = f"t+{column + 2}"
-            rest = max(cells - len(position), 0)
-            row += [(f"  {position}"[: cells + 2], self.muted)]
+            rest = max(frame.cells - len(position), 0)
+            row += [(f"  {position}"[: frame.cells + 2], self.muted)]
             row += [(fit(f" {VERDICT_MARKS[verdict]}", rest), self.palette.verdict(verdict))]
         return row
 
-    def _layer(self, step: protocol.Step, view: protocol.LensView, index: int, columns: int, cells: int) -> Row:
+    def _said(self, frame: "_Frame") -> Row:
+        """Return the tokens at these positions, as far as the model has said them with this pass."""
+        row: Row = [(MODEL, self.muted)]
+        if frame.real:
+            row += [("  ", self.muted), *self.cell(frame.view.after, frame.cells, Style())]
+        for column in range(frame.columns):
+            if column < len(frame.step.pieces):
+                style = self.step_style(frame.step, column)
+                row += [("  ", self.muted), *self.cell(frame.step.pieces[column], frame.cells, style)]
+        return row
+
+    def _layer(self, frame: "_Frame", index: int) -> Row:
         """Return the row of one layer: its token at each position."""
-        row: Row = [(shorten(str(view.layers[index]), len(LABEL)).rjust(len(LABEL)), self.muted)]
+        step, view = frame.step, frame.view
         top = view.row_ids[-1]
-        for column, token in enumerate(view.row_ids[index][:columns]):
+        row: Row = [(shorten(str(view.layers[index]), len(LABEL)).rjust(len(LABEL)), self.muted)]
+        if frame.real and index == len(view.rows) - 1:
+            row += [("  ", self.muted), *self.cell(view.after, frame.cells, Style())]
+        elif frame.real:
+            row += [(f"  {fit('│', frame.cells)}", self.muted)]
+        for column, token in enumerate(view.row_ids[index][: frame.columns]):
             settled = token == top[column]
             style = Style() if settled else self.faded_text(UNSETTLED_FADED)
             if _verdict(step, column, token) == "accepted":
                 style = self.step_style(step, column)
-            row += [(f" {SETTLED if settled else ' '}", self.muted), *self.cell(view.rows[index][column], cells, style)]
+            mark = SETTLED if settled else " "
+            row += [(f" {mark}", self.muted), *self.cell(view.rows[index][column], frame.cells, style)]
         return row
+
+
+class _Frame(NamedTuple):
+    """What is drawn of a step: so many columns of pseudo states, `cells` wide, beside one of the real state or not."""
+
+    step: protocol.Step
+    view: protocol.LensView
+    columns: int
+    cells: int
+    real: bool
+
+
+class _Room(NamedTuple):
+    """Which rows there is room for below header and positions, the most telling first."""
+
+    said: bool
+    layers: int
+    maps: bool
+    between: bool
+    legend: bool
+
+    @classmethod
+    def of(cls, height: int, layers: int) -> "_Room":
+        """Return what fits into `height` rows if the states have so many layers."""
+        left = max(height - 2, 0)
+        said = left > 2
+        shown = min(layers, left - said)
+        left -= said + shown
+        return cls(said, shown, left > 0, left > 1, left > 2)
+
+
+def _bus(columns: int, cells: int) -> str:
+    """Return the maps: each leads from the real state to the foot of its column."""
+    line = "  [t]".ljust(columns * (cells + 2) + 2, "─")
+    for column in range(1, columns + 1):
+        foot = column * (cells + 2) + 2
+        line = f"{line[: foot - 3]}M{column}".ljust(foot, "─") + ("┴" if column < columns else "┘") + line[foot + 1 :]
+    return line
 
 
 def spread(count: int, most: int) -> Sequence[int]:

@@ -10,14 +10,16 @@ from textual.containers import Horizontal, Vertical
 from textual.reactive import reactive
 
 from ladechat.palette import Palette
-from ladechat.protocol import DecoderInfo, PolicyChoice, Settings, Step, TurnFinished, Value
+from ladechat.protocol import DecoderInfo, PassCost, PolicyChoice, Ready, Settings, Step, TurnFinished, Value
 from ladechat.widgets.formatting import info_of
 from ladechat.widgets.panels.biography_panel import BiographyPanel
+from ladechat.widgets.panels.cost_panel import CostPanel
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.mask_panel import MaskPanel
 from ladechat.widgets.panels.panel import AnswerPanel, Panel, StepPanel
 from ladechat.widgets.panels.policy_panel import PolicyPanel
 from ladechat.widgets.panels.pool_panel import PoolPanel
+from ladechat.widgets.panels.slot_strip import Sizes, SlotStrip
 from ladechat.widgets.panels.speed_panel import SpeedPanel
 from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.sliders.sliders import ParameterSlider, Sliders
@@ -26,8 +28,10 @@ from ladechat.widgets.steps.answer_steps import AnswerSteps, Arrangement
 WINDOW_FRAME_ROWS = 5
 """Rows of the window panel in addition to the window: header, positions, the fresh row, legend, what came true."""
 
-LENS_FRAME_ROWS = 3
-"""Rows of the panel of pseudo states in addition to its layers: header, positions, legend."""
+LENS_FRAME_ROWS = 6
+"""Rows of the panel of pseudo states in addition to its layers: header, positions, what the model says, a line, maps,
+legend.
+"""
 ROOMY_COLUMNS, ROOMY_ROWS = 64, 40
 """Minimum size for the mask beside the pool, and the biography below both."""
 
@@ -79,6 +83,8 @@ class SidePanels(Vertical):
         self.looked_at: LookedAt | None = None
         self.shown = View.PANELS
         self._decoder = ""
+        self._sizes: Sizes | None = None
+        """W, N and G of a decoder that has them."""
         self._roomy = False
 
     def compose(self) -> ComposeResult:
@@ -90,7 +96,18 @@ class SidePanels(Vertical):
             yield MaskPanel(id="mask")
         yield BiographyPanel(id="biography")
         yield SpeedPanel(id="speed")
-        yield Sliders(id="sliders")
+        with Vertical(id="controls"):
+            yield Sliders(id="sliders")
+            yield SlotStrip(id="slots")
+
+    def on_mount(self) -> None:
+        self.watch(self.query_one(Sliders), "values", self._show_slots, init=False)
+
+    def _show_slots(self) -> None:
+        """Show the slots that a pass has by W, N and G: as they are set, and as the sliders show them."""
+        strip = self.query_one(SlotStrip)
+        strip.show_sizes(self._sizes, Sizes.of(self.query_one(Sliders).values))
+        strip.set_class(self._sizes is not None, "-known")
 
     def show_steps(self, steps: Sequence[Step]) -> None:
         """Add steps: the panels count all of them, and draw the last."""
@@ -102,9 +119,16 @@ class SidePanels(Vertical):
             self._count(steps)
             self._apply()
 
-    def show_context(self, tokens: int) -> None:
-        """Set the context length: the maximum tokens of prompt and answer together."""
-        self.query_one(SpeedPanel).context_length = tokens
+    def show_model(self, model: Ready) -> None:
+        """Show the facts of a model that a panel needs: its context length, its layers, what was trained for it."""
+        self.query_one(SpeedPanel).context_length = model.context_length
+        for panel in self.query(LensPanel):
+            panel.show_model(model.layers, model.trained)
+
+    def show_costs(self, costs: Sequence[PassCost]) -> None:
+        """Show what passes cost on this machine, where there is a panel for it."""
+        for panel in self.query(CostPanel):
+            panel.show_costs(costs)
 
     def show_pace(self, *, slowed: bool) -> None:
         """Show whether passes are slowed down for the viewer."""
@@ -188,7 +212,10 @@ class SidePanels(Vertical):
         """Set the decoder's sliders to the engine's values; see `Sliders.show` for `known`."""
         info = info_of(settings.decoder, decoders)
         by_hand = None if info.by_hand is None else info_of(info.by_hand, decoders)
+        values = {**known, **settings.parameters}
+        self._sizes = Sizes.of({one.name: values.get(one.name, one.default) for one in info.parameters})
         self.query_one(Sliders).show(settings, info, by_hand, known)
+        self._show_slots()
         if self._decoder != info.name:
             self.arrangement = self.arrangement.for_decoder(info)
         width = next((one.default for one in info.parameters if one.name == "window"), 0)

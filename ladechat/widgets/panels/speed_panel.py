@@ -1,23 +1,25 @@
 """The speed of an answer as it is generated: passes and tokens, which do not depend on the machine, then times."""
 
 from collections import deque
+from typing import NamedTuple
 
 from rich.style import Style
 from textual import events
 from textual.reactive import reactive
 
 from ladechat import protocol
-from ladechat.widgets.cells import cell_len
-from ladechat.widgets.formatting import counted, duration, percent
+from ladechat.widgets.cells import BLOCKS, cell_len
+from ladechat.widgets.formatting import counted, duration, gain, percent
 from ladechat.widgets.panels.panel import AnswerPanel, Row, longest
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 
-BLOCKS = " ▁▂▃▄▅▆▇█"
 RECENT_MS = 2000.0
 """Tokens per second are measured over the latest steps that took this long together."""
 MOST_BARS = 512
-SINGLE_FADED = 0.6
-"""How far the bars of single tokens fade."""
+SINGLE_FADED = 0.6, 0.7
+"""How far the bars of single tokens fade, by turns: neighbours of several cells have to differ."""
+PLAIN_FADED = 0.0, 0.3
+"""The same for all other bars, where there are no colours."""
 SCALE_CELLS = 3
 """Cells of the scale at the left of the bars."""
 GAIN = 1.05
@@ -30,15 +32,24 @@ TALL = 8
 """A panel of at least this many lines always has that line."""
 
 
+class Bar(NamedTuple):
+    """A pass: the index of its step, the tokens it gave, and its width in cells."""
+
+    step: int
+    tokens: int
+    cells: int
+
+
 class SpeedPanel(AnswerPanel):
-    """Figures above, one bar per step below. Every figure is a total over the events of this answer.
+    """Figures above, one bar per step below: as high as it gave tokens, as wide as it took, a plain pass one cell.
+    Every figure is a total over the events of this answer.
 
     The estimated speedup is the time that as many plain passes would have taken, as measured by the engine, divided by
     the time of the steps. It is at most the tokens per pass, since no pass is cheaper than a plain one.
     """
 
     NAME = "speed"
-    SHOWS = "Tokens a pass, passes saved, and how long it took; × compares with plain decoding."
+    SHOWS = "Tokens a pass ÷ cost of a pass = speed; a bar is a pass: high by its tokens, wide by its time."
     COMES = "F2 shows the panels."
 
     context_length: reactive[int | None] = reactive(None)
@@ -51,7 +62,9 @@ class SpeedPanel(AnswerPanel):
         """The lines of the panel in which the bars were drawn."""
         self._last: protocol.Step | None = None
         self._finished: protocol.TurnFinished | None = None
-        self._bars: deque[tuple[int, int]] = deque(maxlen=MOST_BARS)
+        self._bars: deque[Bar] = deque(maxlen=MOST_BARS)
+        self._rounded_off = 0.0
+        """Time that the bars lack so far, in cells."""
         self._recent: deque[tuple[int, float]] = deque()
         self._recent_tokens, self._recent_ms = 0, 0.0
         self._steps = self._tokens = self._compared = 0
@@ -61,7 +74,7 @@ class SpeedPanel(AnswerPanel):
         tokens, timing = len(step.token_ids), step.timing
         self._last = step
         self._finished = None
-        self._bars.append((step.index, tokens))
+        self._bars.append(Bar(step.index, tokens, self._cells_of(timing)))
         self._recent.append((tokens, timing.step_ms))
         self._recent_tokens, self._recent_ms = self._recent_tokens + tokens, self._recent_ms + timing.step_ms
         while self._recent_ms - self._recent[0][1] >= RECENT_MS:
@@ -75,6 +88,15 @@ class SpeedPanel(AnswerPanel):
             self._compared += 1
             self._compared_ms += timing.step_ms
         self.redraw()
+
+    def _cells_of(self, timing: protocol.Timing) -> int:
+        """Return the width of a pass, at least one cell. What is rounded off goes to the next pass: equal widths of
+        several bars are equal times.
+        """
+        exact = self._rounded_off + (timing.step_ms / timing.plain_ms if timing.plain_ms else 1.0)
+        cells = max(1, min(round(exact), MOST_BARS))
+        self._rounded_off = max(exact - cells, -0.5)
+        return cells
 
     def show_finished(self, event: protocol.TurnFinished) -> None:
         """Show the time of the whole answer instead of that of its last pass; the other figures stay."""
@@ -106,24 +128,14 @@ class SpeedPanel(AnswerPanel):
         per_pass = self._tokens / self._steps
         return min(speedup, per_pass), per_pass
 
-    @property
-    def price(self) -> float | None:
-        """The mean cost of a pass of this answer, in plain passes."""
-        return max(1.0, self._compared_ms / self._plain_step_ms) if self._plain_step_ms else None
-
     def verdict(self) -> list[str]:
-        """Return the estimated speedup, with the reason if it is no gain, from long to short; [] for plain decoding."""
-        measured, price = self.measured, self.price
-        if measured is None or price is None:
+        """Return tokens a pass ÷ cost of a pass = speed, from long to short; [] for plain decoding."""
+        measured = self.measured
+        if measured is None or not measured[0]:
             return []
         if self.slowed:
-            return ["slow motion: the times of passes say little", "slow motion: times say little"]
-        speedup, per_pass = measured
-        short = f"≈{speedup:.1f}× plain decoding"
-        if speedup >= GAIN:
-            return [f"{short} by the clock (estimated)", f"{short} (estimated)", short]
-        why = "few drafts accepted" if per_pass < FEW_TOKENS else f"a pass takes {price:.1f}× plain"
-        return [f"{short} by the clock: {why}", f"{short}: {why}", f"≈{speedup:.1f}×: {why}", f"≈{speedup:.1f}× plain"]
+            return ["slow motion: no times"]
+        return gain(measured[1], measured[0])
 
     def advice(self) -> list[str]:
         """Return what to try if there is no gain, in versions from long to short."""
@@ -131,7 +143,7 @@ class SpeedPanel(AnswerPanel):
         if measured is None or measured[0] >= GAIN or self.slowed:
             return []
         if measured[1] < FEW_TOKENS:
-            return ["try a text that repeats or copies: more drafts come true", "a text that repeats gains more"]
+            return ["try a text that repeats or copies: more drafts are accepted", "a text that repeats gains more"]
         if self._last is not None and self._last.window is not None:
             return ["try smaller W, N and G: fewer slots, a cheaper pass", "smaller W, N, G: a cheaper pass"]
         return ["on a GPU, more slots cost hardly more"]
@@ -141,16 +153,22 @@ class SpeedPanel(AnswerPanel):
         if self._last is None:
             return "Measures an answer from its first pass on."
         passes = f"{counted(self._steps, 'pass')} gave {counted(self._tokens, 'token')}"
-        text = f"{passes}; plain decoding takes a pass for each. This is so on any machine."
-        if self.measured and self.price is not None and not self.slowed:
+        text = (
+            f"{passes}: {self._tokens / self._steps:.2f} tokens a pass (S in the papers). Plain decoding takes a pass "
+            "for each token. This is so on any machine."
+        )
+        if (measured := self.measured) is not None and measured[0] and not self.slowed:
+            speedup, per_pass = measured
             text += (
-                f" Here a pass took as long as {self.price:.1f} plain ones, so the answer came about "
-                f"{self.measured[0]:.1f} times as fast as by plain decoding."
+                f" Here a pass took as long as {per_pass / speedup:.1f} plain ones, and {per_pass:.2f} ÷ "
+                f"{per_pass / speedup:.1f} ≈ {speedup:.1f}: the answer came about {speedup:.1f} times as fast as by "
+                "plain decoding."
             )
-        return f"{text} Each bar is a pass, as high as it gave tokens; those of one token are grey."
+        wide = "" if self.slowed else ", and as wide as it took: one cell for the time of a plain pass"
+        return f"{text} Each bar is a pass, as high as it gave tokens{wide}. Bars of one token are grey."
 
     def rows(self, width: int, height: int) -> list[Row]:
-        titles = ("speed · tokens a pass", "speed")
+        titles = ("speed · tokens ↑ time →", "speed")
         if self._last is None:
             return self.only(width, titles, "Measured from the first pass on.")
         tall = height >= TALL
@@ -187,43 +205,57 @@ class SpeedPanel(AnswerPanel):
         return row
 
     def _chart(self, width: int, height: int) -> list[Row]:
-        """Return one column per step, the newest at the right; the scale goes from 1 to N, or the longest step."""
+        """Return one bar per step, the newest at the right; the scale goes from 1 to N, or the longest step."""
         if height <= 0 or self._last is None:
             return []
         visible = self._visible_bars(width)
-        top = max(2, *(tokens for _, tokens in visible), len(self._last.window.rows) + 1 if self._last.window else 0)
+        top = max(2, *(bar.tokens for bar in visible), len(self._last.window.rows) + 1 if self._last.window else 0)
         scale = [f"{top:>2} ", *["   "] * (height - 2), " 1 "] if height > 1 else [f"{top:>2} "]
-        styles = [
-            Style(color=self.palette.style_of_step(index, tokens).color) if tokens > 1 else self.faded(SINGLE_FADED)
-            for index, tokens in visible
-        ]
-        eighths = [max(1, round(tokens / top * height * 8)) for _, tokens in visible]
-        blank = (" " * (width - SCALE_CELLS - len(visible)), Style())
+        styles = [self._style_of(bar) for bar in visible]
+        eighths = [max(1, round(bar.tokens / top * height * 8)) for bar in visible]
+        blank = (" " * (width - SCALE_CELLS - sum(bar.cells for bar in visible)), Style())
         return [
             [
                 (label, self.muted),
                 blank,
                 *(
-                    (BLOCKS[min(max(high - 8 * (height - 1 - line), 0), 8)], style)
-                    for high, style in zip(eighths, styles, strict=True)
+                    (BLOCKS[min(max(high - 8 * (height - 1 - line), 0), 8)] * bar.cells, style)
+                    for bar, high, style in zip(visible, eighths, styles, strict=True)
                 ),
             ]
             for line, label in enumerate(scale)
         ]
 
-    def _visible_bars(self, width: int) -> list[tuple[int, int]]:
-        """Return the bars that fit: for each, the index of its step, and its tokens."""
-        return list(self._bars)[-max(1, width - SCALE_CELLS) :]
+    def _style_of(self, bar: Bar) -> Style:
+        """Return the colour of a bar; that of its step, if it gave several tokens."""
+        colour = self.palette.style_of_step(bar.step, bar.tokens).color
+        faded = SINGLE_FADED if bar.tokens == 1 else PLAIN_FADED
+        return self.faded(faded[bar.step % 2]) if colour is None else Style(color=colour)
+
+    def _visible_bars(self, width: int) -> list[Bar]:
+        """Return the latest bars that fit, the first of them cut to fit. In slow motion, times say little: then all are
+        one cell wide.
+        """
+        room, visible = max(1, width - SCALE_CELLS), deque[Bar]()
+        for bar in reversed(self._bars):
+            cells = min(1 if self.slowed else bar.cells, room)
+            if not cells:
+                break
+            visible.appendleft(bar._replace(cells=cells))
+            room -= cells
+        return list(visible)
 
     def on_click(self, event: events.Click) -> None:
         """Post `StepPointedAt` when a bar is clicked."""
         offset, width = event.get_content_offset(self), self.content_size.width
         if offset is None or offset.y not in self._bar_lines or self._last is None:
             return
-        visible = self._visible_bars(width)
-        bar = offset.x - (width - len(visible))
-        if bar >= 0:
-            self.post_message(StepPointedAt(self._last.turn, visible[bar][0]))
+        right = width
+        for bar in reversed(self._visible_bars(width)):
+            right -= bar.cells
+            if offset.x >= right:
+                self.post_message(StepPointedAt(self._last.turn, bar.step))
+                return
 
     def _fullness(self, width: int, height: int) -> str:
         """Return how much of the context is used, if there is room for that, or little context left."""

@@ -6,6 +6,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.reactive import reactive
 from textual.widget import Widget
 
 from ladechat.protocol import DecoderInfo, Parameter, Settings, Value
@@ -88,6 +89,9 @@ class Sliders(Vertical):
     Sliders.-named #slider-top_p { width: 3fr; }
     """
 
+    values: reactive[Mapping[str, int]] = reactive(dict[str, int])
+    """What the visible sliders of parameters show, also while one moves, by the names of the parameters."""
+
     def compose(self) -> ComposeResult:
         yield Vertical()
         with Horizontal():
@@ -111,10 +115,14 @@ class Sliders(Vertical):
             value = settings.parameters.get(slider.parameter.name, known.get(slider.parameter.name))
             slider.show(slider.parameter.default if value is None else value)
             slider.set_class(by_hand is not None, "-idle")
+        self._moved()
         for sampling in self.query(SamplingSlider):
             sampling.show(getattr(settings, sampling.setting))
             sampling.disabled = settings.temperature == 0 and sampling.setting == "top_p"
             sampling.set_class(sampling.disabled, "-idle")
+
+    def _moved(self) -> None:
+        self.values = {slider.parameter.name: slider.value for slider in self.parameter_sliders}
 
     def on_resize(self, _event: events.Resize) -> None:
         """Show or hide the names, depending on the width."""
@@ -146,6 +154,7 @@ class Sliders(Vertical):
             if slider is None:
                 slider = ParameterSlider(parameter, decoder)
                 rows.mount(slider)
+                self.watch(slider, "value", self._moved, init=False)
             slider.adopt(parameter, decoder, cells)
             slider.display = True
         for slider in existing.values():

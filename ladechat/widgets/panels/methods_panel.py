@@ -1,0 +1,90 @@
+"""The methods that draft beside each other: where their guesses come from, and how often these are right."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.style import Style
+
+from ladechat.protocol import TrainedPart
+from ladechat.widgets.panels.panel import Panel, Row
+from ladechat.widgets.panels.transfer_picture import MEDUSA, TRANSFER, part_of
+
+GAP = 2
+
+
+class Method(NamedTuple):
+    """A line of the table; `kind` is that of its trained part, "" for none."""
+
+    name: str
+    source: str
+    trained: str
+    kind: str
+
+
+METHODS = (
+    Method("lookahead", "window, pool", "nothing", ""),
+    Method("Medusa", "heads on top", "heads", MEDUSA),
+    Method("hidden tr.", "maps half-way", "maps", TRANSFER),
+)
+WHY = (
+    "Medusa's heads guess from the top layer: no layers are left to think. A pseudo state passes through the upper "
+    "layers of the model before it guesses."
+)
+
+
+class MethodsPanel(Panel):
+    """A table with a line for each method. The figures are those of the model that runs."""
+
+    NAME = "where guesses come from"
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._trained: Sequence[TrainedPart] = ()
+
+    def show_trained(self, trained: Sequence[TrainedPart]) -> None:
+        """Show the figures of these maps and heads."""
+        self._trained = trained
+        self.redraw()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        table = _that_fit(self._table(), width)
+        sizes = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [(" " * GAP).join(f"{text:<{size}}" for text, size in zip(line, sizes, strict=True)) for line in table]
+        styles = [self.muted, *[Style()] * (len(METHODS) - 1), Style(bold=True)]
+        rows: list[Row] = [[(line.rstrip(), style)] for line, style in zip(lines, styles, strict=True)]
+        words = [line for text in (self._what_figures_are(), WHY) for line in [[], *self.sentence(text, width)]]
+        return [self.header(width, [self.NAME], ["a guess is right", ""]), *rows, *words]
+
+    def explain(self) -> str:
+        """Return what the figures are, and why they differ."""
+        return f"{self._what_figures_are()} {WHY}"
+
+    def _table(self) -> list[tuple[str, ...]]:
+        """Return the heads and the lines: method, source, what is trained, figures."""
+        parts = [part_of(self._trained, method.kind) for method in METHODS]
+        ahead = max([len(part.right) for part in parts if part is not None], default=0)
+        figures = [
+            [f"{share:.2f}".lstrip("0") for share in (part.right if part else ())] + ["–"] * ahead for part in parts
+        ]
+        heads = ("", "guesses from", "trained", *(f"t+{place + 2}" for place in range(ahead)))
+        lines = zip(METHODS, figures, strict=True)
+        return [heads, *((one.name, one.source, one.trained, *own[:ahead]) for one, own in lines)]
+
+    def _what_figures_are(self) -> str:
+        steps = {part.steps for part in self._trained}
+        if not steps:
+            return "Nothing was trained for this model."
+        trained = f"{min(steps):,}" if len(steps) == 1 else f"{min(steps):,} to {max(steps):,}"
+        return (
+            f"How often the best guess is right, measured when they were trained ({trained} steps), on text that they "
+            "had not seen. Lookahead has no such figure: what it finds depends on the text."
+        )
+
+
+def _that_fit(table: Sequence[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
+    """Return the columns that fit: without what is trained, then without the sources."""
+    for left_out in ((), (2,), (1, 2)):
+        fewer = [tuple(text for column, text in enumerate(line) if column not in left_out) for line in table]
+        if sum(max(map(len, column)) + GAP for column in zip(*fewer, strict=True)) - GAP <= width:
+            return fewer
+    return [line[:1] for line in table]

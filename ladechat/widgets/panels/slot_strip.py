@@ -1,0 +1,155 @@
+"""The slots of a pass of lookahead decoding, below its sliders: a sign for each, and how many W, N and G add."""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rich.style import Style
+
+from ladechat.protocol import Step, Value
+from ladechat.widgets.cells import cell_len
+from ladechat.widgets.panels.panel import Row, StepPanel, longest
+from ladechat.widgets.steps.draft_tree import LAST, slots_of
+
+CELLS_FOR_NAMES = 46
+"""Minimum width for the names of the parts."""
+SLOT, SHARED, FREE, MORE, LESS = "▮", "▯", "·", "+", "−"
+
+
+class Sizes(NamedTuple):
+    """W, N and G."""
+
+    window: int
+    ngram: int
+    guesses: int
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Value]) -> "Sizes | None":
+        """Return them from the parameters of a decoder; None if it lacks one of them."""
+        known = [int(parameters[name]) for name in cls._fields if name in parameters]
+        return cls(*known) if len(known) == len(cls._fields) else None
+
+    @property
+    def parts(self) -> tuple[int, int, int]:
+        """The most slots for the last token, the window and the guesses. The window's first cell is the last token."""
+        rows = self.ngram - 1
+        return 1, max(rows * self.window - 1, 0), rows * self.guesses
+
+    @property
+    def most(self) -> int:
+        """The most slots of a pass: (N − 1)(W + G)."""
+        return sum(self.parts)
+
+
+class Part(NamedTuple):
+    """A part of the strip: its signs with their numbers, and its name."""
+
+    signs: tuple[tuple[str, int], ...]
+    name: str
+
+    def drawn(self, scale: int) -> list[tuple[str, str]]:
+        """Return a sign and as many of it as there are, or a sign for each `scale` of them."""
+        return [(sign, sign * math.ceil(count / scale)) for sign, count in self.signs if count > 0]
+
+
+class SlotStrip(StepPanel):
+    """Shows the slots of the pass; while a slider moves, those of the passes to come."""
+
+    NAME = "slots"
+    SHOWS = "One sign for each slot of a pass: the last token, the window, the guesses; what W, N and G add."
+    COMES = "In a high terminal, below the sliders of lookahead decoding."
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.sizes: tuple[Sizes, Sizes] | None = None
+        """As they are set, and as the sliders show them; None for a decoder that lacks them."""
+
+    def show_sizes(self, now: Sizes | None, moved: Sizes | None) -> None:
+        """Set W, N and G as they are now, and as the sliders show them; None for a decoder that lacks them."""
+        sizes = None if now is None or moved is None else (now, moved)
+        if sizes != self.sizes:
+            self.sizes = sizes
+            self.redraw()
+
+    def explain(self) -> str:
+        """Return the formula of the slots with the present numbers."""
+        if self.sizes is None:
+            return ""
+        now = self.sizes[1]
+        window, ngram, guesses = now
+        return (
+            f"A slot is a token that goes into a pass. The last token takes 1, the window (N − 1) × W − 1 = "
+            f"{now.parts[1]}, the guesses of the pool (N − 1) × G = {now.parts[2]} at most: together "
+            f"(N − 1) × (W + G) = {now.most}. One more W, or one more G, adds N − 1 = {ngram - 1}; one more N adds "
+            f"W + G = {window + guesses}. Two that begin with the same tokens share their slots ({SHARED}); where the "
+            f"pool knows fewer guesses, room stays free ({FREE})."
+        )
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        if self.sizes is None:
+            return []
+        now, moved = self.sizes
+        parts, total = self.parts(now, moved)
+        if width < CELLS_FOR_NAMES:
+            parts = [part._replace(name="") for part in parts]
+        scale, words = 1, total
+        while self._cells(parts, scale) + cell_len(words) > width and scale < moved.most + now.most:
+            scale += 1
+            words = f"{total} ({SLOT} = {scale})"
+        row: Row = []
+        for part in parts:
+            row += [(text, self._look(sign)) for sign, text in part.drawn(scale)]
+            row.append((f" {part.name} " if part.name else " ", self.muted))
+        return [[*row, (words, Style(bold=True))], [(longest(width, what_is_added(moved)), self.muted)]]
+
+    def parts(self, now: Sizes, moved: Sizes) -> tuple[list[Part], str]:
+        """Return the parts of the strip, and the number of slots in words; see `sizes`."""
+        names = "last", "window", "guesses"
+        if moved != now:
+            changed = [
+                ((SLOT, min(before, after)), (MORE, after - before), (LESS, before - after))
+                for before, after in zip(now.parts, moved.parts, strict=True)
+            ]
+            return [Part(*each) for each in zip(changed, names, strict=True)], f"{now.most} → {moved.most}"
+        step = self._step
+        if step is None or step.window is None:
+            planned = [((SLOT, count),) for count in now.parts]
+            return [Part(*each) for each in zip(planned, names, strict=True)], f"≤ {now.most}"
+        used = [((SLOT, taken), (SHARED, shared), (FREE, free)) for taken, shared, free in _used(step, now)]
+        return [Part(*each) for each in zip(used, names, strict=True)], f"{step.timing.slots}/{now.most}"
+
+    def _cells(self, parts: list[Part], scale: int) -> int:
+        drawn = sum(len(text) for part in parts for _, text in part.drawn(scale))
+        return drawn + sum(len(part.name) + 2 for part in parts)
+
+    def _look(self, sign: str) -> Style:
+        return self.muted if sign in (SHARED, FREE, LESS) else Style(bold=sign == MORE)
+
+
+def _used(step: Step, sizes: Sizes) -> list[tuple[int, int, int]]:
+    """Return for last token, window and guesses: the slots taken, the tokens that share one, the room that is free."""
+    slots = slots_of(step)
+    window = sum(slot.row is not None for slot in slots)
+    guesses = sum(slot.row is None and slot.branch != LAST for slot in slots)
+    cells = sum(map(len, step.window.row_ids)) - 1 if step.window else 0
+    known = step.pool.candidates if step.pool else ()
+    tokens = sum(len(one.token_ids) for one in known if one.tried)
+    _, most_window, most_guesses = sizes.parts
+    return [
+        (1, 0, 0),
+        (window, max(cells - window, 0), max(most_window - cells, 0)),
+        (guesses, max(tokens - guesses, 0), max(most_guesses - tokens, 0)),
+    ]
+
+
+def what_is_added(sizes: Sizes) -> list[str]:
+    """Return how many slots one more W, N or G adds, in versions from long to short."""
+    rows, both = sizes.ngram - 1, sizes.window + sizes.guesses
+    added = f"W + 1: + {rows}   N + 1: + {both}   G + 1: + {rows}"
+    short = f"W+1: +{rows}  N+1: +{both}  G+1: +{rows}"
+    return [
+        f"{added}   slots ≤ (N − 1)(W + G) = {sizes.most}   {SHARED} shared",
+        f"{short}  ≤ (N−1)(W+G)  {SHARED} shared",
+        f"{short}  {SHARED} shared",
+        short,
+    ]
