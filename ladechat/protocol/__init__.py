@@ -60,6 +60,7 @@ from ladechat.protocol.values import (
     Value,
     Verdict,
     WindowView,
+    credible_speedup,
 )
 
 __all__ = [
@@ -121,6 +122,7 @@ __all__ = [
     "Verdict",
     "Watch",
     "WindowView",
+    "credible_speedup",
     "decode_command",
     "decode_event",
     "encode",

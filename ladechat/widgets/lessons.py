@@ -7,7 +7,7 @@ from textual.geometry import Size
 
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.panels.panel import Panel, Row, wrapped
-from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.panels.side import SidePanels, View
 
 
 class LessonCard(NamedTuple):
@@ -75,7 +75,7 @@ class LessonBox(Panel, can_focus=True):
         return wrapped(self.card.hint, width, Style(bold=self.card.urgent)) or [[]]
 
     def _body(self, width: int) -> list[Row]:
-        lines = wrapped(self.card.text, width, Style())
+        lines = [line for text in self.card.text.split("\n") for line in wrapped(text, width, Style()) or [[]]]
         return [*lines, *(self._choice(number, text, width) for number, text in enumerate(self.card.choices))]
 
     def _choice(self, number: int, text: str, width: int) -> Row:
@@ -100,16 +100,17 @@ class LessonPanels(SidePanels):
         self._wanted = ""
 
     def show_panel(self, wanted: str) -> None:
-        """Show this panel in any case."""
+        """Show this panel in any case, instead of a view that was chosen with another card."""
         if wanted != self._wanted:
-            self._wanted = wanted
+            self._wanted, self.shown = wanted, View.PANELS
             self._apply()
 
     def _apply(self) -> None:
         super()._apply()
         low = self.app.size.height < ROWS_FOR_ALL
+        wanted = self._wanted if self.shown is View.PANELS else self.shown.value
         for panel in self.query(Panel):
             among_others = panel.display or panel.id == WITH_EVERY_DECODER
-            panel.display = panel.id == self._wanted or (among_others and not low)
+            panel.display = panel.id == wanted or (among_others and not low)
         side_by_side = self.query_one("#pass")
         side_by_side.display = any(panel.display for panel in side_by_side.query(Panel))

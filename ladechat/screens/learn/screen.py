@@ -15,11 +15,11 @@ from ladechat.keys import LEARN_KEYS
 from ladechat.lessons.lesson import Lesson, Phase
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.lessons.scene import Predict, Scene, Task
-from ladechat.lessons.scenes import SCENES
+from ladechat.lessons.scenes import CHAPTERS, SCENES
 from ladechat.palette import Palette
 from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready
 from ladechat.screens.engine_silence import EngineSilence
-from ladechat.screens.learn.lesson_hint import acts, hint, reminder
+from ladechat.screens.learn.lesson_hint import acts, hint, reminder, where
 from ladechat.screens.over_chat import OverChat
 from ladechat.screens.slider_commands import command_of, setting_of
 from ladechat.screens.view import commands
@@ -56,6 +56,9 @@ class LearnScreen(OverChat):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(LEARN_KEYS)
+
+    rest_at_full_speed = True
+    """Whether the rest of an answer is decoded at full speed; else it comes one step at a time, and no times count."""
 
     def __init__(
         self, session: Session, progress: Progress, file: ProgressFile | None = None, notice: str = ""
@@ -121,7 +124,7 @@ class LearnScreen(OverChat):
 
     @property
     def _scene(self) -> Scene:
-        return SCENES[self._progress.number]
+        return CHAPTERS[self._progress.number]
 
     def _new_lesson(self) -> Lesson:
         return Lesson(self._scene, self._progress.card, self._progress.choices)
@@ -168,7 +171,10 @@ class LearnScreen(OverChat):
         elif lesson.wants_question and not session.asking:
             session.set_pace(session.pace.pause(True))
             session.ask(lesson.scene.question)
-        elif lesson.wants_step:
+        elif lesson.wants_rest and self.rest_at_full_speed:
+            lesson.rest_asked_for()
+            session.set_pace(session.pace.pause(False))
+        elif lesson.wants_step or lesson.wants_rest:
             now = time.monotonic()
             wait = 0.0 if lesson.hurried else self._stepped_at + 1 / STEPS_PER_SECOND - now
             if wait > 0:
@@ -219,7 +225,8 @@ class LearnScreen(OverChat):
         self._side.show_panel(page.card.panel)
         self._side.query_one(Sliders).disabled = lesson.looking_back
         choices = page.card.choices if isinstance(page.card, Predict) else ()
-        place = f"scene {self._progress.number + 1} of {len(SCENES)} · card {lesson.place + 1} of {len(scene.cards)}"
+        self._side.show_pace(slowed=lesson.paced)
+        place = where(lesson, self._progress)
         text = page.text or (ANSWERS if Ready in self._engine_events else LOADS)
         seen = (lesson, lesson.place, page.phase, lesson.enter_acts)
         if seen != self._seen:
@@ -233,7 +240,7 @@ class LearnScreen(OverChat):
             self._place_focus()
             self._say_whether_paused()
             self.refresh_bindings()
-        if (lesson.wants_question or lesson.wants_step) and self._session.state is not State.ENDED:
+        if (lesson.wants_question or lesson.wants_step or lesson.wants_rest) and self._session.state is not State.ENDED:
             self._frames.due()
 
     def _say_whether_paused(self) -> None:
@@ -301,7 +308,7 @@ class LearnScreen(OverChat):
         was_back = self.lesson.looking_back
         if self.lesson.to_prediction():
             self._show_gone_on(was_back)
-        elif self._progress.number + 1 < len(SCENES):
+        elif self._progress.number + 1 < len(CHAPTERS):
             self._go_to(self._progress.number + 1)
         elif self.lesson.at_last_card:
             self._progress = self._progress.at_scene(0)
@@ -328,8 +335,8 @@ class LearnScreen(OverChat):
     def commands(self) -> Iterable[SystemCommand]:
         """Yield the commands of the palette: the actions of all keys, and the scenes."""
         yield from commands(self.app, self, [one for one in LEARN_KEYS if "(" not in one.action])
-        for number, scene in enumerate(SCENES):
-            text = f"Scene {number + 1}: {scene.title}"
+        for number, scene in enumerate(CHAPTERS):
+            text = f"Scene {number + 1}: {scene.title}" if scene in SCENES else scene.title
             yield SystemCommand(text, "To the beginning of this scene.", partial(self._go_to, number))
 
     def _go_to(self, scene: int) -> None:

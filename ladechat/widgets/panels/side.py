@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.reactive import reactive
@@ -91,6 +91,10 @@ class SidePanels(Vertical):
         yield BiographyPanel(id="biography")
         yield SpeedPanel(id="speed")
         yield Sliders(id="sliders")
+
+    @on(Panel.Asked)
+    async def _explain(self) -> None:
+        await self.app.run_action("app.explain")
 
     def show_steps(self, steps: Sequence[Step]) -> None:
         """Add steps: the panels count all of them, and draw the last."""
@@ -181,6 +185,8 @@ class SidePanels(Vertical):
             step = answer.step(answer.last_accepting)
             for panel in self.query(StepPanel):
                 panel.stay_at(step, len(answer))
+            self.query_one(BiographyPanel).stay_at(step)
+            self.query_one(PolicyPanel).show(answer.choice(answer.last_accepting))
 
     def show_settings(
         self, settings: Settings, decoders: Mapping[str, DecoderInfo], known: Mapping[str, Value]

@@ -22,6 +22,8 @@ SCALE_CELLS = 3
 """Cells of the scale at the left of the bars."""
 GAIN = 1.05
 """An estimated speedup below this counts as no gain, and is explained."""
+LEAST_COMPARED = 4
+"""Below this many compared passes, chance is not told from a busy machine."""
 FEW_TOKENS = 1.2
 """Below this many tokens per pass, a lack of gain is attributed to few accepted drafts, else to the cost of a pass."""
 NEARLY_FULL = 0.75
@@ -34,7 +36,8 @@ class SpeedPanel(AnswerPanel):
     """Figures above, one bar per step below. Every figure is a total over the events of this answer.
 
     The estimated speedup is the time that as many plain passes would have taken, as measured by the engine, divided by
-    the time of the steps. It is at most the tokens per pass, since no pass is cheaper than a plain one.
+    the time of the steps. It is at most the tokens per pass, since no pass is cheaper than a plain one. Where it comes
+    out clearly above that, something else kept the machine busy, and no times are shown.
     """
 
     NAME = "speed"
@@ -95,16 +98,28 @@ class SpeedPanel(AnswerPanel):
 
     @property
     def measured(self) -> tuple[float, float] | None:
-        """The speedup (the engine's estimate once the answer has ended) and the tokens per pass; None if unknown, and
-        for plain decoding.
+        """The speedup (the engine's estimate once the answer has ended) and the tokens per pass; None if unknown or not
+        credible, and for plain decoding.
         """
-        finished, speedup = self._finished, self._plain_ms / self._compared_ms if self._compared_ms else None
-        if finished is not None and finished.estimated_speedup is not None:
-            speedup = finished.estimated_speedup
-        if speedup is None or not self._steps or not self._looks_ahead:
-            return None
-        per_pass = self._tokens / self._steps
-        return min(speedup, per_pass), per_pass
+        estimated, per_pass = self._estimated, self._tokens / self._steps if self._steps else 0.0
+        speedup = None if estimated is None else protocol.credible_speedup(estimated, per_pass)
+        return None if speedup is None or not self._looks_ahead else (speedup, per_pass)
+
+    @property
+    def _estimated(self) -> float | None:
+        if self._finished is not None and self._finished.estimated_speedup is not None:
+            return self._finished.estimated_speedup
+        return self._plain_ms / self._compared_ms if self._compared_ms else None
+
+    @property
+    def no_times(self) -> list[str]:
+        """Why times are not shown, in versions from long to short; [] if they are."""
+        if self.slowed:
+            return ["slow motion: no times"]
+        busy = self._looks_ahead and self._estimated is not None and self.measured is None
+        if busy and self._compared >= LEAST_COMPARED:
+            return ["something else keeps this machine busy: no times", "machine busy: no times"]
+        return []
 
     @property
     def price(self) -> float | None:
@@ -114,10 +129,10 @@ class SpeedPanel(AnswerPanel):
     def verdict(self) -> list[str]:
         """Return the estimated speedup, with the reason if it is no gain, from long to short; [] for plain decoding."""
         measured, price = self.measured, self.price
+        if self._looks_ahead and price is not None and self.no_times:
+            return self.no_times
         if measured is None or price is None:
             return []
-        if self.slowed:
-            return ["slow motion: the times of passes say little", "slow motion: times say little"]
         speedup, per_pass = measured
         short = f"≈{speedup:.1f}× plain decoding"
         if speedup >= GAIN:
@@ -128,7 +143,7 @@ class SpeedPanel(AnswerPanel):
     def advice(self) -> list[str]:
         """Return what to try if there is no gain, in versions from long to short."""
         measured = self.measured
-        if measured is None or measured[0] >= GAIN or self.slowed:
+        if measured is None or measured[0] >= GAIN or self.no_times:
             return []
         if measured[1] < FEW_TOKENS:
             return ["try a text that repeats or copies: more drafts come true", "a text that repeats gains more"]
@@ -142,7 +157,7 @@ class SpeedPanel(AnswerPanel):
             return "Measures an answer from its first pass on."
         passes = f"{counted(self._steps, 'pass')} gave {counted(self._tokens, 'token')}"
         text = f"{passes}; plain decoding takes a pass for each. This is so on any machine."
-        if self.measured and self.price is not None and not self.slowed:
+        if self.measured and self.price is not None and not self.no_times:
             text += (
                 f" Here a pass took as long as {self.price:.1f} plain ones, so the answer came about "
                 f"{self.measured[0]:.1f} times as fast as by plain decoding."
@@ -178,7 +193,7 @@ class SpeedPanel(AnswerPanel):
         figures = [
             (f"{self._tokens / self._steps:.2f}" if self._steps else "–", " tokens a pass"),
             ("–" if rate is None else f"{rate:.1f}" if rate < 100 else f"{rate:.0f}", " tok/s"),
-        ][: 1 if self.slowed else 2]
+        ][: 1 if self.no_times else 2]
         row: Row = []
         for number, unit in figures:
             gap = "   " if row else ""
@@ -241,14 +256,14 @@ class SpeedPanel(AnswerPanel):
 
         Passes are compared with plain ones by means over the answer: single passes vary too much.
         """
-        if (done := self._finished) is not None:
+        if (done := self._finished) is not None and not self.no_times:
             short = f"{len(done.token_ids):,} tokens in {duration(done.decode_seconds)}"
             return [f"{short} · prompt {duration(done.prefill_seconds)}", short]
         if (last := self._last) is None:
             return []
         timing = last.timing
         slots = counted(timing.slots, "slot")
-        if self.slowed:
+        if self.no_times:
             return [f"pass of {slots}"]
         if not self._compared or not self._looks_ahead:
             return [f"pass of {slots} · {timing.step_ms:.1f} ms", f"{slots} · {timing.step_ms:.1f} ms"]
