@@ -19,15 +19,15 @@ from ladechat.lessons.scene import (
 )
 
 BEGINNING = (
-    "No window, no pool. Half-way up the model, three trained matrices turn a hidden state into three pseudo states, "
-    "one for each next place; a later one sees the earlier. They go through the upper layers in the same pass, and "
-    "the model's own output layer reads a guess from each."
+    "No window, no pool. Half-way up, three trained matrices make pseudo states of a hidden state, for the next three "
+    "places; a later one sees the earlier. They go through the upper layers in the same pass; the output layer reads "
+    "a guess from each."
 )
 QUESTION = "How many tokens will the next pass bring?"
 TASK = "The guesses form a tree of drafts. Move 'nodes' to 1, one draft a pass, ask again."
 END = (
-    "Medusa guesses on top, with no layers left to think. The matrices were trained on the model's own text; the "
-    "model stays as it is, and the text too. Lookahead decoding needs no training."
+    "Medusa guesses on top, with no layers left to think. The matrices are trained on the model's own text; model and "
+    "answer stay the same. Lookahead decoding needs no training."
 )
 
 

@@ -32,9 +32,8 @@ def _first_block(run: Run) -> str:
     if step.window is None:
         return brought(run)
     return (
-        "Row −1 went in. Row 'new' is what the model said after each of its tokens. The first, "
-        f"{quoted(step.window.fresh[0])}, follows the real text, so it is right; the others follow guesses, so they "
-        "may be wrong."
+        "Row −1 went in. Row 'new' is what the model said after each token. The first, "
+        f"{quoted(step.window.fresh[0])}, follows the real text, so it is right; the others follow guesses."
     )
 
 

@@ -19,14 +19,14 @@ from ladechat.widgets.steps.draft_tree import slots_of
 
 PARAMETERS = {"window": 5, "ngram": 3, "guesses": 5}
 BEGINNING = (
-    "W: places ahead in the window. N: tokens of an n-gram. G: guesses of the pool in a pass. W + 1, or G + 1: up to "
-    "N − 1 more slots. N + 1: up to W + G."
+    "W: places ahead in the window. N: tokens of an n-gram. G: guesses of the pool. W + 1 or G + 1: up to N − 1 more "
+    "slots. N + 1: up to W + G."
 )
 QUESTION = "How many tokens a pass will the answer come to?"
-TASK = "Make this answer faster by the clock: move W, N or G, and ask again."
+TASK = "Make this answer faster by the clock: move W, N or G, ask again."
 END = (
-    "What is best depends on what a slot costs: hardly anything on an idle GPU, more on a CPU or with many users. "
-    "'auto' drafts what pays; moving W, N or G switches it off."
+    "Which is best depends on the cost of a slot: little on an idle GPU, more on a CPU or with many users. 'auto' "
+    "drafts what pays; moving W, N or G ends it."
 )
 FASTER = 1.05
 """The gain in time that counts as one; less may be chance."""

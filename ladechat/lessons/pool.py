@@ -7,12 +7,12 @@ from ladechat.widgets.steps.explained import source_of
 
 BEGINNING = (
     "The pool keeps n-grams of the window, the prompt and the text. Before each pass we ask it what followed the last "
-    "token; what followed the last four comes first. Up to G answers, the guesses, go into the pass, as the "
-    "verification branch."
+    "token; what followed the last four comes first. Up to G answers, the guesses, go into the pass, the verification "
+    "branch."
 )
 QUESTION = "Will the pool have a guess for the next pass?"
 TASK = "And without the pool's guesses? Move G to 0, ask again."
-END = "The pool is kept from answer to answer, so it knows the words of your conversation."
+END = "It is kept from answer to answer, so it knows the words of your conversation."
 
 
 def tried(run: Run) -> list[Candidate]:
@@ -49,17 +49,16 @@ def _two_in_one(run: Run) -> bool:
 
 def _paid(run: Run) -> str:
     best = max(tried(run), key=lambda one: one.matched)
-    return (
-        f"{quoted(*best.pieces[: best.matched])}: {source_of(best.source).phrase}, accepted. This one pass brought "
-        f"{counted(len(run.last.token_ids), 'token')}."
-    )
+    tokens = counted(len(run.last.token_ids), "token")
+    pieces = quoted(*best.pieces[: best.matched])
+    return f"{pieces}: {source_of(best.source).phrase}, accepted. {tokens} from this pass."
 
 
 def _without(before: Run, after: Run) -> str:
     saved = len(after.token_ids) - after.passes
     text = f"{compared(before, after)}. The pool still fills, unused."
     if saved:
-        text += f" The window saved {counted(saved, 'pass')}: its first diagonal is checked like a guess."
+        text += f" The window saved {counted(saved, 'pass')}: its first diagonal is checked too."
     return text
 
 

@@ -22,17 +22,14 @@ from ladechat.widgets.formatting import counted
 PARAMETERS = {"window": 5, "ngram": 3, "guesses": 5}
 BEGINNING = (
     "Every token in a pass takes a slot. Start at the last token of the text: what does the model say next? If a "
-    "draft says the same, accept it and go there. Else take the model's token."
+    "draft says so too, accept it, go there. Else take the model's token."
 )
-SEEN = (
-    "The mask: a slot sees the text, what it follows and itself, no other guess. So it gets the answer that it would "
-    "get alone."
-)
+SEEN = "The mask: a slot sees the text, what it follows and itself. So it gets the answer that it would get alone."
 QUESTION = "How many tokens will the next pass bring?"
-TASK = "Does the text depend on the drafts? Change W, N or G, ask again."
+TASK = "Does the text depend on drafts? Change W, N or G, ask again."
 END = (
-    "Guesses decide what is computed, never what is written. At T > 0 the token is drawn first, then compared with "
-    "the drafts. In 16 bits, two tokens that nearly tie may swap."
+    "Guesses decide what is computed, never what is written. At T > 0 the token is drawn first, then compared. In 16 "
+    "bits, near ties may swap."
 )
 
 
@@ -49,7 +46,7 @@ def _walked(run: Run) -> str:
     why = "no draft agreed" if path[-1] in step.draft.parents else "no draft was left"
     own = f", then {quoted(step.pieces[-1])}, where {why}" if step.origins[-1] == "model" else ""
     return (
-        f"{step.timing.slots} slots: the last token, {counted(len(step.draft.verdicts), 'draft')}. The model said "
+        f"{step.timing.slots} slots, {len(step.draft.verdicts)} of them drafts. The model said "
         f"{quoted(*accepted(step))}, drafts, accepted{own}. {wrong} wrong; {unreached} after a wrong one, not reached."
     )
 

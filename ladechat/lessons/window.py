@@ -17,11 +17,11 @@ from ladechat.widgets.formatting import counted
 
 BEGINNING = (
     "The window: what the last N − 1 passes guessed for W places ahead, oldest on top; at first, random tokens of the "
-    "text. Each pass takes it along, the lookahead branch, and writes the next row."
+    "text. Each pass takes it along, the lookahead branch, and writes another row."
 )
-QUESTION = "Where will the row 'new' stand in the next pass?"
+QUESTION = "Where will 'new' stand in the next pass?"
 TASK = "What does the window bring? Move W to 1, ask again."
-END = "The model itself wrote each n-gram, but after guesses: it may not fit here, and fit later. So the pool keeps it."
+END = "The model wrote each n-gram, but after guesses: it may not fit here, but later. So the pool keeps it."
 
 
 def named_diagonal(run: Run) -> int | None:
@@ -37,7 +37,7 @@ def _diagonal(run: Run) -> str:
     ngram = [*(row[place] for row in step.window.rows), step.window.fresh[place]]
     return (
         f"Follow a diagonal ↘ down to 'new': {quoted(*ngram)}. Each was written after those above it: an n-gram of "
-        f"N = {len(ngram)} tokens. All diagonals, and their ends, go into the pool: {step.pool.added} were new."
+        f"N = {len(ngram)} tokens. Diagonals and their ends go into the pool: {step.pool.added} were new."
     )
 
 
@@ -52,10 +52,7 @@ def moved_up(run: Run) -> int:
 def _where_it_went(run: Run) -> str:
     if moved_up(run) != 1:
         return "The window was set up anew in this pass, so the row is not there."
-    return (
-        "It is row −1 now. The oldest row has left. The window moves by one place a pass, however many tokens are "
-        "accepted."
-    )
+    return "It is row −1 now; the oldest row has left. The window moves by one place a pass, whatever is accepted."
 
 
 def _from_window(run: Run) -> bool:
@@ -65,7 +62,7 @@ def _from_window(run: Run) -> bool:
 def _came_true(run: Run) -> str:
     drafts = [piece for piece, origin in zip(run.last.pieces, run.last.origins, strict=True) if origin == WINDOW]
     tokens = counted(len(run.last.token_ids), "token")
-    return f"Guessed by the window, accepted: {quoted(*drafts)}. {tokens} from one pass, in one colour."
+    return f"From the window, accepted: {quoted(*drafts)}. {tokens} from one pass, one colour."
 
 
 def _narrower(before: Run, after: Run) -> str:

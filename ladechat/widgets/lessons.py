@@ -90,6 +90,8 @@ class LessonBox(Panel, can_focus=True):
 ROWS_FOR_ALL = 36
 """Minimum height of the terminal for several panels; on a lower one, each would have too few rows."""
 WITH_EVERY_DECODER = "speed"
+POOL = "pool"
+"""It gives its place to the mask where a card is about that."""
 
 
 class LessonPanels(SidePanels):
@@ -111,6 +113,7 @@ class LessonPanels(SidePanels):
         wanted = self._wanted if self.shown is View.PANELS else self.shown.value
         for panel in self.query(Panel):
             among_others = panel.display or panel.id == WITH_EVERY_DECODER
-            panel.display = panel.id == wanted or (among_others and not low)
+            crowds = panel.id == POOL and wanted == View.MASK.value
+            panel.display = panel.id == wanted or (among_others and not low and not crowds)
         side_by_side = self.query_one("#pass")
         side_by_side.display = any(panel.display for panel in side_by_side.query(Panel))

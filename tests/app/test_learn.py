@@ -230,6 +230,15 @@ async def test_while_the_model_loads_the_card_says_so() -> None:
         await act(pilot, room.engines[0].finish_loading, brings=lambda: room.card.text.startswith("5 passes"))
 
 
+async def test_while_the_model_loads_the_panels_are_those_of_the_decoder_of_the_scene() -> None:
+    """They were those of plain decoding."""
+    room = Room(FakeEngine(hold_loading=True), progress=Progress("hidden_transfer"))
+    async with room.app.run_test(size=(120, 40)) as pilot:
+        await until(lambda: room.screen.query_one(StatusLine).activity.startswith("reading the weights"), pilot)
+        assert room.screen.query_one("#lens").display and not room.screen.query_one(WindowPanel).display
+        assert room.screen.query_one(StatusLine).decoder == "hidden transfer"
+
+
 @pytest.mark.full
 async def test_an_engine_that_dies_in_an_answer_leaves_nothing_stuck() -> None:
     async with Room(FakeEngine(hold_steps=True)).ready() as (pilot, room):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
+from msgspec.structs import replace
 from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
@@ -17,7 +18,7 @@ from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.lessons.scene import Predict, Scene, Task
 from ladechat.lessons.scenes import CHAPTERS, SCENES
 from ladechat.palette import Palette
-from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready
+from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready, Settings
 from ladechat.screens.engine_silence import EngineSilence
 from ladechat.screens.learn.lesson_hint import acts, hint, reminder, where
 from ladechat.screens.over_chat import OverChat
@@ -97,7 +98,7 @@ class LearnScreen(OverChat):
     def on_mount(self) -> None:
         self._session.show = self.show
         self._session.changed = self._frames.due
-        self._presenter.begin(self._session.requested)
+        self._presenter.begin(self._of_the_scene)
         self.watch(self.app, "palette", self._show_palette)
         self._show_card()
         self._frames.due()
@@ -125,6 +126,12 @@ class LearnScreen(OverChat):
     @property
     def _scene(self) -> Scene:
         return CHAPTERS[self._progress.number]
+
+    @property
+    def _of_the_scene(self) -> Settings:
+        """The settings of the scene, which the engine has not applied while it loads."""
+        scene = self._scene
+        return replace(self._session.requested, decoder=scene.decoder, parameters=dict(scene.parameters))
 
     def _new_lesson(self) -> Lesson:
         return Lesson(self._scene, self._progress.card, self._progress.choices)
@@ -215,7 +222,7 @@ class LearnScreen(OverChat):
 
     def _show_again(self, events: Sequence[Event]) -> None:
         """Redraw the whole screen from these events of the scene."""
-        self._presenter.begin(self._session.requested)
+        self._presenter.begin(self._of_the_scene)
         self._presenter.show([*self._engine_events.values(), *events])
         self._seen = ()
 
