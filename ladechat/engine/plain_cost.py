@@ -24,7 +24,7 @@ class PlainStepCost:
     the engine's overhead for each step (also a mean). Drafting and other work between two passes is left out: plain
     decoding has none.
 
-    Of this answer alone, and spread over it: what kept the machine busy then slowed its other passes too. Means,
+    Of this answer alone, and spread over it: what disturbed the machine then slowed its other passes too. Means,
     because it is compared with the sum of all steps, which includes every disturbance by the machine.
     """
 

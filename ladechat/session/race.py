@@ -132,8 +132,8 @@ def passes_saved(lanes: Sequence[Lane]) -> str:
 def speedup(lane: Lane, lanes: Sequence[Lane]) -> float | None:
     """Return a lane's tokens per second relative to plain decoding.
 
-    None unless both have complete answers, and if any lane is faster than its passes explain: then something else kept
-    the machine busy, and no time can be compared.
+    None unless both have complete answers, and if any lane is faster than its passes explain: then something
+    disturbed the machine, and no time can be compared.
     """
     return None if disturbed(lanes) else _ratio(lane, lanes)
 

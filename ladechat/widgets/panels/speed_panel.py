@@ -23,7 +23,7 @@ SCALE_CELLS = 3
 GAIN = 1.05
 """An estimated speedup below this counts as no gain, and is explained."""
 LEAST_COMPARED = 4
-"""Below this many compared passes, chance is not told from a busy machine."""
+"""Below this many compared passes, chance and a busy machine look alike."""
 FEW_TOKENS = 1.2
 """Below this many tokens per pass, a lack of gain is attributed to few accepted drafts, else to the cost of a pass."""
 NEARLY_FULL = 0.75
@@ -37,7 +37,7 @@ class SpeedPanel(AnswerPanel):
 
     The estimated speedup is the time that as many plain passes would have taken, as measured by the engine, divided by
     the time of the steps. It is at most the tokens per pass, since no pass is cheaper than a plain one. Where it comes
-    out clearly above that, something else kept the machine busy, and no times are shown.
+    out clearly above that, something disturbed the machine, and no times are shown.
     """
 
     NAME = "speed"
