@@ -1,11 +1,29 @@
-"""The last line of a card and its keys: what the reader can do now."""
+"""A card with its heading, its last line and its keys: what the reader can do now."""
 
 from ladechat.lessons.lesson import Lesson, Phase
 from ladechat.lessons.progress import Progress
 from ladechat.lessons.scene import Predict, Recall, Task
 from ladechat.lessons.scenes import CHAPTERS, SCENES
+from ladechat.widgets.lessons import LessonCard
 
 ENDED = "The engine has ended. F5 starts it again, and this scene goes on."
+
+
+def shown_card(lesson: Lesson, progress: Progress, waiting: str, *, reminded: bool, ended: bool) -> LessonCard:
+    """Return the card that is shown.
+
+    Args:
+        lesson: the current scene.
+        progress: the number of the scene, and the predictions of all scenes.
+        waiting: the text until the card has its own.
+        reminded: whether the last line says what the card waits for.
+        ended: whether the engine has ended.
+    """
+    page, heading = lesson.page, (lesson.scene.title, where(lesson, progress))
+    choices = page.card.choices if isinstance(page.card, Predict) else ()
+    urgent = reminder(lesson) if reminded else ""
+    last = urgent or hint(lesson, progress, ended)
+    return LessonCard(heading, page.text or waiting, last, choices, page.choice, page.outcome, bool(urgent))
 
 
 def where(lesson: Lesson, progress: Progress) -> str:

@@ -15,12 +15,12 @@ from textual.containers import Container
 from ladechat.keys import LEARN_KEYS
 from ladechat.lessons.lesson import Lesson, Phase
 from ladechat.lessons.progress import Progress, ProgressFile
-from ladechat.lessons.scene import Predict, Scene, Task
+from ladechat.lessons.scene import Scene, Task
 from ladechat.lessons.scenes import CHAPTERS, SCENES
 from ladechat.palette import Palette
 from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready, Settings
 from ladechat.screens.engine_silence import EngineSilence
-from ladechat.screens.learn.lesson_hint import acts, hint, reminder, where
+from ladechat.screens.learn.lesson_hint import acts, shown_card
 from ladechat.screens.over_chat import OverChat
 from ladechat.screens.slider_commands import command_of, setting_of
 from ladechat.screens.view import commands
@@ -31,7 +31,7 @@ from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import ANSWERING, StatusLine
 from ladechat.widgets.later import Frames
-from ladechat.widgets.lessons import LessonBox, LessonCard, LessonPanels
+from ladechat.widgets.lessons import LessonBox, LessonPanels
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING, Presenter
 from ladechat.widgets.sliders.slider import Slider
@@ -227,21 +227,17 @@ class LearnScreen(OverChat):
         self._seen = ()
 
     def _show_card(self) -> None:
-        lesson, page, scene = self.lesson, self.lesson.page, self.lesson.scene
+        lesson, page = self.lesson, self.lesson.page
         self._note_progress()
         self._side.show_panel(page.card.panel)
         self._side.query_one(Sliders).disabled = lesson.looking_back
-        choices = page.card.choices if isinstance(page.card, Predict) else ()
         self._side.show_pace(slowed=lesson.paced)
-        place = where(lesson, self._progress)
-        text = page.text or (ANSWERS if Ready in self._engine_events else LOADS)
         seen = (lesson, lesson.place, page.phase, lesson.enter_acts)
         if seen != self._seen:
             self._reminded = False
-        urgent = reminder(lesson) if self._reminded else ""
-        what_to_do = urgent or hint(lesson, self._progress, self._session.state is State.ENDED)
-        heading = (scene.title, place)
-        self._box.show(LessonCard(heading, text, what_to_do, choices, page.choice, page.outcome, bool(urgent)))
+        waiting = ANSWERS if Ready in self._engine_events else LOADS
+        ended = self._session.state is State.ENDED
+        self._box.show(shown_card(lesson, self._progress, waiting, reminded=self._reminded, ended=ended))
         if seen != self._seen:
             self._seen = seen
             self._place_focus()
