@@ -57,6 +57,8 @@ def _export(out: Path, scene: int | None, of_a_reader: bool, force: bool) -> Non
         fail(f"{out} is no name for a page; end it in .html.")
     if of_a_reader:
         fail("--restart and --no-save are about how far you are, and a page saves nothing; leave them out.")
+    if scene == CHAPTERS:
+        fail("The ten questions have no page, since nothing runs in them; begin with a scene from 1 to 7.")
     try:
         check_target(out, force=force)
         from ladechat.screens.learn.lesson_session import lesson_session

@@ -338,6 +338,7 @@ async def test_from_the_chat_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
         ([], "The lessons need a terminal"),
         (["--restart", "--from", "2"], "--restart begins with the first scene"),
         (["--from", "9"], "--from"),
+        (["--from", "8", "--export", "page.html"], "The ten questions have no page"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(options: list[str], sentence: str) -> None:
