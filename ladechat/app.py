@@ -49,6 +49,7 @@ from ladechat.session.recordings.recording import Recording
 from ladechat.session.replaceable_engine import WayBack
 from ladechat.session.session import Session
 from ladechat.widgets.later import call_later, detach_long_tasks
+from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.too_small import TooSmall
 
 Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
@@ -127,6 +128,11 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
     def _view(self) -> ConversationView:
         return self._conversing.view
 
+    @property
+    def _side(self) -> SidePanels:
+        """The panels of the screen that is shown."""
+        return self.screen.query_one(SidePanels) if isinstance(self.screen, LearnScreen) else self._view.side
+
     def action_page_up(self) -> None:
         """Scroll the conversation up by a page."""
         self._view.transcript.action_page_up()
@@ -158,14 +164,14 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
 
     def action_explain(self) -> None:
         """Explain each panel, with its numbers."""
-        explanations = self._view.side.explanations()
+        explanations = self._side.explanations()
         if explanations and isinstance(self.screen, ChatScreen):
             explanations.append(TOO_FAST)
         self.push_screen(ExplainScreen(explanations))
 
     def action_switch_view(self) -> None:
         """Switch to the next view of a step beside the conversation."""
-        self._view.side.switch_view()
+        self._side.switch_view()
 
     def action_copy_answer(self) -> None:
         """Copy the last answer as the model wrote it."""

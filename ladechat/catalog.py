@@ -11,6 +11,9 @@ from ladechat.protocol import DecoderInfo, Parameter, Value
 BUNDLED = "demo"
 """The name of the model that comes with ladechat."""
 
+FIRST_QUESTION = "How does lookahead decoding work?"
+"""The question that users are offered first; the bundled model answers it."""
+
 DECODERS: dict[str, DecoderInfo] = {}
 """All decoders by name, in display order."""
 
@@ -70,11 +73,12 @@ register(
         name="lookahead",
         label="lookahead",
         help="Guess with a Jacobi window and a pool of n-grams, at fixed W, N and G.",
+        window=True,
         parameters=[
             Parameter(
                 "window",
                 "W",
-                "W: how many positions ahead the window works on; more of them, more slots.",
+                "W: how many places ahead the window guesses. One more: up to N − 1 more slots in a pass.",
                 5,
                 1,
                 64,
@@ -82,12 +86,20 @@ register(
             Parameter(
                 "ngram",
                 "N",
-                "N: tokens in an n-gram; the window has N − 1 rows, a guess as many drafts.",
+                "N: length of an n-gram. The window keeps N − 1 rows, a guess has up to N − 1 tokens. One more: up to "
+                "W + G more slots.",
                 3,
                 2,
                 16,
             ),
-            Parameter("guesses", "G", "G: how many guesses of the pool a pass verifies, beside the window.", 5, 0, 64),
+            Parameter(
+                "guesses",
+                "G",
+                "G: how many guesses of the pool a pass checks. One more: up to N − 1 more slots. 0: none.",
+                5,
+                0,
+                64,
+            ),
             Parameter("pool_prompt", "prompt", "N-grams of the prompt enter the pool.", True),
             Parameter("pool_accepted", "text", "N-grams of the accepted text enter the pool.", True),
         ],
@@ -124,13 +136,14 @@ register(
     DecoderInfo(
         name="hidden_transfer",
         label="hidden transfer",
-        help="Guess with trained maps half-way up the model, whose rows go through the rest of it with each pass.",
+        help="Guess with trained matrices half-way up the model; the upper layers still work on what they guess.",
         parameters=[
             Parameter("nodes", "nodes", "How many drafted tokens a pass tries at the most.", 16, 1, 64),
             Parameter(
                 "carriers",
                 "carriers",
-                "How many slots of a pass also make guesses for the next one; fewer cost less time.",
+                "Nobody knows yet which slot will be the last accepted one, so this many make guesses for the next "
+                "pass; fewer are faster.",
                 64,
                 1,
                 64,
@@ -143,7 +156,7 @@ register(
     DecoderInfo(
         name="medusa",
         label="Medusa",
-        help="Guess with trained heads on the last hidden state.",
+        help="Guess with trained heads on the state after the last layer.",
         parameters=[Parameter("nodes", "nodes", "How many drafted tokens a pass tries at the most.", 16, 1, 64)],
         needs="medusa",
     )
@@ -161,8 +174,9 @@ register(
     DecoderInfo(
         name="jacobi",
         label="Jacobi",
-        help="Guess a block and improve it, without a pool.",
-        parameters=[Parameter("window", "W", "Tokens of the block.", 5, 1, 64)],
+        help="Guess W tokens at once and improve them pass by pass, without a pool.",
+        window=True,
+        parameters=[Parameter("window", "W", "How many tokens are guessed at once.", 5, 1, 64)],
     )
 )
 register(

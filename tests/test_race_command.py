@@ -7,6 +7,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from ladechat.catalog import FIRST_QUESTION
+from ladechat.screens.view import WELCOME
 from ladechat.session.measuring import Measuring
 from ladechat.shell import cli, race
 from tests.session.test_race import lane
@@ -50,7 +52,10 @@ def test_an_empty_question_is_a_usage_error(question: str) -> None:
     assert result.exit_code == 2 and "empty" in result.stderr and result.stderr.count("\n") == 1
 
 
-def test_on_a_terminal_it_is_shown_there(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("words", "asked"), [([QUESTION], QUESTION), ([], FIRST_QUESTION)])
+def test_on_a_terminal_it_is_shown_there_with_a_question_or_that_of_the_welcome(
+    words: list[str], asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shown: list[Measuring] = []
 
     def run_race(measuring: Measuring) -> int:
@@ -60,10 +65,10 @@ def test_on_a_terminal_it_is_shown_there(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(race, "_in_terminal", lambda: True)
     monkeypatch.setattr("ladechat.checks.drawn_in_terminal", lambda: True)
     monkeypatch.setattr("ladechat.app.run_race", run_race)
-    result = CliRunner().invoke(cli.app, ["race", QUESTION, "--system", "Be brief.", "--decoders", "auto, lookahead"])
+    result = CliRunner().invoke(cli.app, ["race", *words, "--system", "Be brief.", "--decoders", "auto, lookahead"])
     assert result.exit_code == 0
     [measuring] = shown
-    assert measuring.question == QUESTION
+    assert measuring.question == asked and FIRST_QUESTION in WELCOME
 
 
 @pytest.mark.parametrize(("refused", "code"), [(False, 1), (True, 2)])

@@ -10,29 +10,37 @@ from ladechat.tuning.learning import RunningMean
 STRETCH = 256
 """Cache lengths in the same stretch of this many tokens share a measurement."""
 FIRST_PROBES = 3
+"""Plain passes timed in an answer before the budget counts: one before its first step, the others as it goes on."""
 MOST_SAMPLES = 15
 ENGINE_MEMORY = 50
 """The mean covers about this many steps: several steps are emitted together."""
-BUDGET = 0.01
-"""The share of the decoding time that further probes may take: conditions change during an answer."""
+BUDGET, BUDGET_OF_A_COMPARISON = 0.01, 0.1
+"""The share of the decoding time that further probes may take: conditions change during an answer. The second is for
+answers that are short and decoded to be compared: those of a lesson or a race."""
 
 
 class PlainStepCost:
-    """The time of a step of one token: a pass (the mean of the latest ones in a stretch of cache lengths) and the
-    engine's overhead for each step (also a mean). Drafting and other work between two passes is left out: plain
+    """The time of a step of one token: a pass (the mean of this answer's latest ones in a stretch of cache lengths) and
+    the engine's overhead for each step (also a mean). Drafting and other work between two passes is left out: plain
     decoding has none.
 
-    Means, because it is compared with the sum of all steps, which includes every disturbance by the machine.
+    Of this answer alone, and spread over it: what disturbed the machine then slowed its other passes too. Means,
+    because it is compared with the sum of all steps, which includes every disturbance by the machine.
     """
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
         self._samples: dict[int, deque[float]] = {}
-        self._allowance = 0.0
+        self._allowance, self._budget = 0.0, BUDGET
         self._engine = RunningMean(ENGINE_MEMORY, 0.0)
 
+    def begin_answer(self, *, compared: bool) -> None:
+        """Forget the passes of earlier answers; `compared` allows more probes in this one."""
+        self._samples.clear()
+        self._allowance, self._budget = 0.0, BUDGET_OF_A_COMPARISON if compared else BUDGET
+
     def refresh(self, decoded_seconds: float = 0.0) -> float:
-        """Time plain passes at the present cache length: a few if none was timed there yet, else one if one is due.
+        """Time a plain pass at the present cache length, if fewer than a few were timed there yet or one is due.
 
         The cache stays as it is. A model that takes one token a pass is skipped: its steps are plain passes anyway, and
         a pass cannot be undone. One slot of the context must be free: call this before a step, not after the last.
@@ -41,15 +49,15 @@ class PlainStepCost:
             decoded_seconds: the time of the steps since the last call.
 
         Returns:
-            The seconds that the probes took.
+            The seconds that the probe took.
         """
         if not self._runner.capabilities.tree_attention:
             return 0.0
         cache_length = len(self._runner.tokens)
-        self._allowance += BUDGET * decoded_seconds
+        self._allowance += self._budget * decoded_seconds
         known = self.milliseconds(cache_length)
-        if known is None:
-            return sum(self._probe(cache_length) for _ in range(FIRST_PROBES))
+        if known is None or len(self._samples[cache_length // STRETCH]) < FIRST_PROBES:
+            return self._probe(cache_length)
         if 1000 * self._allowance < known:
             return 0.0
         took = self._probe(cache_length)

@@ -158,6 +158,7 @@ class _Turn:
 
     def decode(self, listener: TurnListener) -> protocol.FinishReason:
         """Decode to the end of the answer, or until a stop, after which the step under way is the last."""
+        self.service.cost.begin_answer(compared=self.command.fresh)
         self.service.cost.refresh()
         if (costs := self.service.decoders.pass_costs(self.number)) is not None:
             self.emit(costs)
@@ -276,7 +277,7 @@ class _Turn:
         return event
 
     def finished(self, reason: protocol.FinishReason) -> protocol.TurnFinished:
-        """Return the closing event. The speedup is capped at tokens per pass: no pass is cheaper than a plain one."""
+        """Return the closing event, with the estimated speedup if it is credible."""
         speedup = self.plain_ms / self.compared_ms if self.compared_ms and self.steps else None
         return protocol.TurnFinished(
             turn=self.number,
@@ -286,6 +287,6 @@ class _Turn:
             steps=self.steps,
             prefill_seconds=self.prefill_seconds,
             decode_seconds=self.decode_ms / 1000,
-            estimated_speedup=None if speedup is None else min(speedup, len(self.emitted) / self.steps),
+            estimated_speedup=speedup and protocol.credible_speedup(speedup, len(self.emitted) / self.steps),
             memory=self.service.memory(),
         )

@@ -15,7 +15,7 @@ from ladechat.export.page import LEGEND, answer, document, inline, measured_by, 
 from ladechat.export.pictures import Picture, Run
 from ladechat.export.race_page import CONTROLS
 from ladechat.lessons.lesson import Phase
-from ladechat.lessons.scenes import SCENES
+from ladechat.lessons.scenes import CHAPTERS
 from ladechat.screens.learn.screen import ANSWERS
 from ladechat.widgets.formatting import describe_settings
 
@@ -45,7 +45,7 @@ def _link(shown: ShownScene) -> str:
 
 
 def _title(shown: ShownScene) -> str:
-    return f"{SCENES.index(shown.scene) + 1} {inline(shown.scene.title)}"
+    return f"{CHAPTERS.index(shown.scene) + 1} {inline(shown.scene.title)}"
 
 
 def _scene(shown: ShownScene, usual: int) -> Iterator[str]:

@@ -19,7 +19,7 @@ from ladechat.export.pictures import Looks, Picture, part_of
 from ladechat.lessons.lesson import Lesson, Page, Phase
 from ladechat.lessons.progress import Progress as Place
 from ladechat.lessons.scene import Predict, Run, Scene, Task
-from ladechat.lessons.scenes import SCENES
+from ladechat.lessons.scenes import CHAPTERS
 from ladechat.protocol import DecoderInfo, Event, Failed, Header, SettingsApplied
 from ladechat.screens.learn.screen import LearnScreen
 from ladechat.session.engine import State
@@ -247,10 +247,10 @@ def shoot_lessons(session: Session, first: int = 0, progress: Progress = silent)
     async def work(film: _LessonFilm, pilot: Pilot[object]) -> ShownLessons:
         film.app.theme = DARK
         scenes: list[ShownScene] = []
-        for number in range(first, len(SCENES)):
+        for number in range(first, len(CHAPTERS)):
             scenes.append(await film.scene(pilot))
-            progress((number + 1 - first) / (len(SCENES) - first))
-            if number + 1 < len(SCENES):
+            progress((number + 1 - first) / (len(CHAPTERS) - first))
+            if number + 1 < len(CHAPTERS):
                 film.screen.action_next_scene()
         assert film.screen.header is not None, "which comes before all that it has played"
         return ShownLessons(scenes, film.looks, film.screen.header)

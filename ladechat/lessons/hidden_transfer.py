@@ -11,7 +11,6 @@ from ladechat.lessons.scene import (
     Scene,
     Task,
     accepted,
-    at_end,
     brought,
     by_tokens,
     compared,
@@ -19,19 +18,17 @@ from ladechat.lessons.scene import (
     set_to,
     share_of_single,
 )
-from ladechat.widgets.formatting import counted
 
 BEGINNING = (
-    "The second method. Half-way up the model, the hidden state of a token already tells something about tokens "
-    "further ahead. Small trained maps make pseudo states of it, which go through the rest of the layers with the "
-    "same pass, and the model's own output layer reads a guess off each. No window, no pool, no second model."
+    "No window, no pool. Half-way up, three trained matrices make pseudo states of a hidden state, for the next three "
+    "places; a later one sees the earlier. They go through the upper layers in the same pass; the output layer reads "
+    "a guess from each."
 )
-QUESTION = "New guesses were made in this pass. How many tokens will the next one bring?"
-TASK = "These drafts are a tree of alternatives. Move 'nodes' to 1, a single draft a pass, and ask again."
+QUESTION = "How many tokens will the next pass bring?"
+TASK = "The guesses form a tree of drafts. Move 'nodes' to 1, one draft a pass, ask again."
 END = (
-    "Lookahead decoding needs no training: its guesses come from what was written and what was iterated. Hidden "
-    "transfer needs maps trained for the model, and guesses well from the first pass on. Both are verified in the "
-    "same way, so both leave the text as it is. That was all: ask the model yourself, in the chat."
+    "Medusa guesses on top, with no layers left to think. The matrices are trained on the model's own text; model and "
+    "answer stay the same. Lookahead decoding needs no training."
 )
 
 
@@ -43,11 +40,10 @@ def _layers(run: Run) -> str:
     lens = run.last.lens
     if lens is None:
         return brought(run)
-    top, low = lens.rows[-1], lens.rows[0]
     return (
-        f"A column for each position ahead, a row for each layer. At layer {lens.layers[0]} the pseudo states read "
-        f"{quoted(*low)}; at the last one, which guesses, {quoted(*top)}. ✓ above a column: that guess came true. The "
-        f"few likeliest of each column become drafts, so one may come true that is not shown. {brought(run)}"
+        f"The pass before guessed, this one checks. After layer {lens.layers[0]} they would say "
+        f"{quoted(*lens.rows[0])}, after the last {quoted(*lens.rows[-1])}: the guesses. Accepted: "
+        f"{quoted(*accepted(run.last))}."
     )
 
 
@@ -55,19 +51,8 @@ def _next_pass(run: Run) -> str:
     return f"{brought(run)} {share_of_single(run)}"
 
 
-def _whole(run: Run) -> str:
-    return (
-        f"{run.sum}. This text is what the bundled model was trained on, and so were its maps; with other texts they "
-        "guess less well."
-    )
-
-
 def _single(before: Run, after: Run) -> str:
-    return (
-        f"{compared(before, after)} With one draft a pass brings two tokens at the most; it has "
-        f"{after.slots_per_pass:.0f} slots instead of {before.slots_per_pass:.0f}, and took {after.ms_per_pass:.1f} ms "
-        f"instead of {before.ms_per_pass:.1f}: {counted(after.passes, 'pass')} of the cheaper kind."
-    )
+    return f"{compared(before, after)}: one draft brings two tokens at most."
 
 
 SCENE = Scene(
@@ -80,7 +65,6 @@ SCENE = Scene(
         Say(BEGINNING, LENS),
         LookCard(_sharpened, _layers, LENS),
         Predict(QUESTION, ("one", "two", "three", "four or more"), by_tokens(4), _next_pass, LENS),
-        LookCard(at_end, _whole, POOL),
         Task(TASK, "nodes", set_to("nodes", "nodes", 1, 1), _single, POOL),
         Say(END, METHODS),
     ),

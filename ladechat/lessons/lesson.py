@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from ladechat.lessons.scene import Card, LookCard, Predict, Run, Say, Scene, Task
+from ladechat.lessons.scene import Card, LookCard, Predict, Recall, Run, Say, Scene, Task
 from ladechat.protocol import Asked, Event, Failed, Settings, SettingsApplied, Step, TurnFinished, TurnStarted
 
-MISSED = (
-    "What this card is about did not come up in this answer. That depends on the settings and on the machine. Go on: "
-    "the rest of the scene does not need it."
-)
-PASSED_ALREADY = "You were past this card already. To do it now, move the slider, then press Enter."
+MISSED = "This did not come up in this answer: it depends on settings and machine. The rest does not need it."
+PASSED_ALREADY = "You did this before. To do it again, move the slider, then press Enter."
 
 
 class Phase(Enum):
@@ -110,6 +107,12 @@ class Lesson:
         return self.events[: self.page.mark] if self.looking_back else self.events
 
     @property
+    def paced(self) -> bool:
+        """Whether the answer on the screen was decoded, at least in part, one pass at a time."""
+        asked = sum(isinstance(event, Asked) for event in self.shown_events)
+        return not asked or self.runs[asked - 1].paced != 0
+
+    @property
     def missing(self) -> str:
         """What a task still needs before the question is asked again; "" if nothing, or if this is no task."""
         card = self.page.card
@@ -139,10 +142,30 @@ class Lesson:
     @property
     def wants_step(self) -> bool:
         """Whether a step should be taken now. Never while the reader looks back."""
-        if self.looking_back or self.page.phase is not Phase.RUNNING or self._to_ask or not self.runs:
+        return not self.looking_back and self.page.phase is Phase.RUNNING and not self._to_the_end and self._may_go_on
+
+    @property
+    def wants_rest(self) -> bool:
+        """Whether the rest of the answer should come now, at full speed, so that its times count."""
+        return not self.looking_back and self._to_the_end and self._may_go_on
+
+    @property
+    def _may_go_on(self) -> bool:
+        if self._to_ask or not self.runs:
             return False
         run = self.runs[-1]
-        return run.settings is not None and not run.ended and not self._under_way
+        return run.settings is not None and not run.ended and run.paced is None and not self._under_way
+
+    @property
+    def _to_the_end(self) -> bool:
+        """Whether the last card, or an earlier one, needs a whole answer."""
+        page = self._pages[-1]
+        predicted = isinstance(page.card, Predict) and page.card.whole and page.phase is Phase.RUNNING
+        return predicted or any(isinstance(page.card, Task) for page in self._pages)
+
+    def rest_asked_for(self) -> None:
+        """Note that the rest of the answer was requested."""
+        self.runs[-1].paced = self.runs[-1].passes
 
     def step_asked_for(self) -> None:
         """Note that a step was requested; the next one waits until it has come."""
@@ -153,8 +176,9 @@ class Lesson:
     @property
     def enter_acts(self) -> bool:
         """Whether Enter does something: shows the next card, hurries, or asks again."""
-        waits = self.page.phase is Phase.WAITING
-        return self.looking_back or not waits or (isinstance(self.page.card, Task) and not self.missing)
+        waits, card = self.page.phase is Phase.WAITING, self.page.card
+        acts = isinstance(card, Recall) or (isinstance(card, Task) and not self.missing)
+        return self.looking_back or not waits or acts
 
     def go_on(self) -> None:
         """Go to the next card, or continue with this one."""
@@ -168,6 +192,8 @@ class Lesson:
         elif page.phase is Phase.WAITING and isinstance(page.card, Task) and not self.missing:
             page.phase = Phase.RUNNING
             self._to_ask = True
+        elif page.phase is Phase.WAITING and isinstance(page.card, Recall):
+            _reveal(page)
 
     def back(self) -> None:
         """Go to the card before."""
@@ -232,7 +258,7 @@ class Lesson:
             case LookCard():
                 page = Page(card, Phase.RUNNING)
                 self._to_ask = not self.runs
-            case Predict():
+            case Predict() | Recall():
                 page = Page(card, Phase.WAITING, card.question)
             case Task():
                 page = Page(card, Phase.WAITING, card.text)
@@ -252,6 +278,8 @@ class Lesson:
             self._goal = self.reached
         elif isinstance(page.card, Task) and before_goal:
             page.phase, page.text = Phase.EXPLAINED, PASSED_ALREADY
+        elif isinstance(page.card, Recall) and before_goal:
+            _reveal(page)
         if before_goal:
             self.hurried = True
             if page.phase is Phase.EXPLAINED:
@@ -287,3 +315,8 @@ class Lesson:
         self.hurried = False
         if self.reached < self._goal:
             self._open()
+
+
+def _reveal(page: Page) -> None:
+    assert isinstance(page.card, Recall)
+    page.phase, page.text = Phase.EXPLAINED, f"{page.card.question}\n{page.card.answer}"

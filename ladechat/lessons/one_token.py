@@ -5,36 +5,29 @@ from ladechat.protocol import Settings
 from ladechat.widgets.formatting import counted
 
 BEGINNING = (
-    "A language model reads all of the text so far and says which token comes next. Then it reads on with that token, "
-    "for the one after it. One such reading is a forward pass. Here the bundled model will answer a question on this "
-    "machine, pass by pass, and it waits for you wherever there is something to see."
+    "A language model reads the text so far and says the next token; then it reads that one too, and says the one "
+    "after. One such reading is a forward pass. Watch the bundled model answer on this machine."
 )
-QUESTION = "The answer is not at its end yet. How many passes will all of it take, by plain decoding?"
-TASK = (
-    "With a temperature of 0 the likeliest token is taken; above it tokens are drawn by their probabilities. Move the "
-    "slider T to 1, and ask again. Does that break the chain?"
-)
+QUESTION = "How many passes will the whole answer take?"
+TASK = "At a temperature above 0, tokens are drawn by chance. Move T to 1 and ask again. Does that break the chain?"
 END = (
-    "One pass, one token: each token has to wait for the one before it. In the scenes that follow, passes take "
-    "guesses along, called drafts, and keep those that the model agrees with. The text stays the same; it takes fewer "
-    "passes."
+    "From now on passes take guesses along, called drafts, and accept those that the model would have written. The "
+    "same text, in fewer passes."
 )
 
 
 def _first_tokens(run: Run) -> str:
-    milliseconds = run.last.timing.step_ms
     return (
-        f"{counted(run.passes, 'pass')}, {counted(len(run.token_ids), 'token')}. The last pass brought "
-        f"{quoted(*run.last.pieces)} and took {milliseconds:.1f} ms. On a GPU that time goes into reading the weights: "
-        "a pass over a few more tokens takes hardly longer. Plain decoding leaves that unused. The bars show what a "
-        "larger pass costs here, measured."
+        f"{counted(run.passes, 'pass')}, {counted(len(run.token_ids), 'token')}; the last brought "
+        f"{quoted(*run.last.pieces)}. On a GPU, nearly all of that time goes into reading the weights: a pass over a "
+        "few more tokens takes hardly longer. Plain decoding leaves that unused."
     )
 
 
 def _whole(run: Run) -> str:
     return (
-        f"{counted(len(run.token_ids), 'token')} in {counted(run.passes, 'pass')}. The next token cannot be computed "
-        "before this one is known: that is the chain which lookahead decoding breaks."
+        f"{counted(len(run.token_ids), 'token')}, {counted(run.passes, 'pass')}. Each token has to wait for the one "
+        "before it: that chain is what lookahead decoding breaks."
     )
 
 
@@ -44,10 +37,7 @@ def _warmer(settings: Settings) -> str:
 
 def _drawn(before: Run, after: Run) -> str:
     text = "Other words" if before.token_ids != after.token_ids else "The same words, by chance"
-    return (
-        f"{text}, and again {counted(len(after.token_ids), 'token')} in {counted(after.passes, 'pass')}. How a token "
-        "is chosen changes nothing about the chain."
-    )
+    return f"{text}, and again {counted(len(after.token_ids), 'token')} in {counted(after.passes, 'pass')}."
 
 
 SCENE = Scene(
@@ -61,7 +51,7 @@ SCENE = Scene(
         LookCard(at_step(5), _first_tokens, COST),
         Predict(
             QUESTION,
-            ("fewer passes than tokens", "as many passes as tokens", "more passes than tokens"),
+            ("fewer than tokens", "as many as tokens", "more"),
             lambda run: (run.passes >= len(run.token_ids)) + (run.passes > len(run.token_ids)),
             _whole,
             SPEED,

@@ -9,7 +9,7 @@ from platformdirs import user_data_path
 
 from ladechat.files import read_saved, replace_file
 from ladechat.lessons.lesson import Lesson
-from ladechat.lessons.scenes import SCENES
+from ladechat.lessons.scenes import CHAPTERS
 from ladechat.protocol.values import Count
 
 PRIVATE = 0o600
@@ -25,7 +25,7 @@ class Score(msgspec.Struct, frozen=True):
 class Progress(msgspec.Struct, frozen=True):
     """The name of the current scene, the card reached in it, the predictions made there; and all scores."""
 
-    scene: str = SCENES[0].name
+    scene: str = CHAPTERS[0].name
     card: Count = 0
     choices: list[Count] = []
     scores: dict[str, Score] = {}
@@ -33,7 +33,7 @@ class Progress(msgspec.Struct, frozen=True):
     @property
     def number(self) -> int:
         """The index of the scene, from 0; 0 for an unknown name."""
-        names = [scene.name for scene in SCENES]
+        names = [scene.name for scene in CHAPTERS]
         return names.index(self.scene) if self.scene in names else 0
 
     @property
@@ -46,7 +46,7 @@ class Progress(msgspec.Struct, frozen=True):
 
     def at_scene(self, number: int) -> "Progress":
         """Return the progress at the beginning of another scene."""
-        return replace(self, scene=SCENES[number].name, card=0, choices=[])
+        return replace(self, scene=CHAPTERS[number].name, card=0, choices=[])
 
     def after(self, lesson: Lesson) -> "Progress":
         """Return the progress with what was reached and predicted in the current scene."""

@@ -6,13 +6,19 @@ them. If a condition never holds, only its card is lost.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from ladechat.protocol import Settings, Step, TurnFinished, Value
+from ladechat.protocol import Settings, Step, TurnFinished, Value, credible_speedup
 from ladechat.widgets.cells import visible
 from ladechat.widgets.formatting import counted
 
-WINDOW, POOL, SPEED, LENS, COST, METHODS = "window", "pool", "speed", "lens", "cost", "methods"
+WINDOW, POOL, SPEED, LENS, MASK, COST, METHODS = "window", "pool", "speed", "lens", "mask", "cost", "methods"
 """The panels that a card can be about, by id."""
+
+
+ONE_BY_ONE = "One pass at a time: no times."
+BUSY = "Something else keeps this machine busy: no times."
+"""Said where plain passes took longer than wide ones, which no decoder can bring about."""
 
 
 @dataclass
@@ -23,6 +29,8 @@ class Run:
         turn: the number of its turn.
         settings: the settings that it began with; None before it has begun.
         steps: the steps so far.
+        paced: the number of steps that were taken one by one; None while they are. Only the times of later ones count:
+            a processor that idles between two passes is slower.
         finished: its last event, once that has come.
         broken: whether it has failed without an end.
     """
@@ -30,6 +38,7 @@ class Run:
     turn: int
     settings: Settings | None = None
     steps: list[Step] = field(default_factory=list)
+    paced: int | None = None
     finished: TurnFinished | None = None
     broken: bool = False
 
@@ -50,6 +59,10 @@ class Run:
         return [token for step in self.steps for token in step.token_ids]
 
     @property
+    def tokens_per_pass(self) -> float:
+        return len(self.token_ids) / max(self.passes, 1)
+
+    @property
     def single(self) -> int:
         """The number of passes that brought only one token."""
         return sum(len(step.token_ids) == 1 for step in self.steps)
@@ -59,21 +72,31 @@ class Run:
         return sum(step.timing.slots for step in self.steps) / max(self.passes, 1)
 
     @property
-    def ms_per_pass(self) -> float:
-        return sum(step.timing.step_ms for step in self.steps) / max(self.passes, 1)
+    def times(self) -> "Times | None":
+        """The mean times of its passes at full speed and of plain ones; None if they are not known."""
+        timed = [] if self.paced is None else self.steps[self.paced + 1 :]  # the first one came after a rest
+        plain = self.steps[-1].timing.plain_ms if self.steps else None
+        if not timed or not plain:
+            return None
+        return Times(sum(step.timing.step_ms for step in timed) / len(timed), plain, self.tokens_per_pass)
+
+
+class Times(NamedTuple):
+    """The mean time of a pass of an answer and of a plain one, in milliseconds, and the answer's tokens a pass."""
+
+    pass_ms: float
+    plain_ms: float
+    tokens_per_pass: float
 
     @property
-    def plain_ms_per_pass(self) -> float | None:
-        """The mean time of a plain pass, as the engine measured it; None if it has not."""
-        measured = [step.timing.plain_ms for step in self.steps if step.timing.plain_ms]
-        return sum(measured) / len(measured) if measured else None
+    def cost(self) -> float:
+        """The cost of a pass, in plain ones."""
+        return max(1.0, self.pass_ms / self.plain_ms)
 
     @property
-    def sum(self) -> str:
-        """The totals in words: ``64 tokens in 42 passes: 22 saved``."""
-        tokens = len(self.token_ids)
-        saved = tokens - self.passes
-        return f"{counted(tokens, 'token')} in {counted(self.passes, 'pass')}: {saved if saved else 'none'} saved"
+    def speedup(self) -> float | None:
+        """The speed compared with plain decoding; None if the machine was disturbed."""
+        return credible_speedup(self.tokens_per_pass * self.plain_ms / self.pass_ms, self.tokens_per_pass)
 
 
 @dataclass(frozen=True)
@@ -120,7 +143,7 @@ class Predict:
 
 @dataclass(frozen=True)
 class Task:
-    """A card that asks the reader to move a slider and ask the question once more.
+    """A card that asks the reader to move a slider and ask the question once more. The answer before it ends first.
 
     Attributes:
         text: what to do.
@@ -136,7 +159,16 @@ class Task:
     panel: str = WINDOW
 
 
-Card = Say | LookCard | Predict | Task
+@dataclass(frozen=True)
+class Recall:
+    """A card with a question about the method, whose answer is hidden until the reader asks for it."""
+
+    question: str
+    answer: str
+    panel: str = WINDOW
+
+
+Card = Say | LookCard | Predict | Task | Recall
 
 
 @dataclass(frozen=True)
@@ -150,6 +182,7 @@ class Scene:
         decoder: the name of the decoder.
         parameters: the parameters of the decoder.
         cards: the cards, in order.
+        minutes: the time that a reader needs.
     """
 
     name: str
@@ -158,6 +191,7 @@ class Scene:
     decoder: str
     parameters: Mapping[str, Value]
     cards: tuple[Card, ...]
+    minutes: int = 1
 
     @property
     def predictions(self) -> int:
@@ -172,9 +206,9 @@ def at_step(count: int) -> Callable[[Run], bool]:
     return lambda run: run.passes >= count
 
 
-def at_end(run: Run) -> bool:
-    """Return whether the answer has ended."""
-    return run.ended
+def at_once(_run: Run) -> bool:
+    """Stop where the answer is: the card is about the pass that the card before it has explained."""
+    return True
 
 
 def quoted(*pieces: str) -> str:
@@ -197,21 +231,26 @@ def brought(run: Run) -> str:
     step = run.last
     drafts = accepted(step)
     if not drafts:
-        return f"It brought {quoted(*step.pieces)} alone: no draft was accepted."
-    sure = f"{counted(len(drafts), 'draft')} accepted, and the model's own token"
-    return f"It brought {quoted(*step.pieces)}: {sure}."
+        return f"It brought {quoted(*step.pieces)}: no draft accepted."
+    return f"It brought {quoted(*step.pieces)}: {counted(len(drafts), 'draft')} accepted."
 
 
 def share_of_single(run: Run) -> str:
     """Return a sentence about how many passes of this answer brought only one token."""
-    return f"Nobody can know: {run.single} of {counted(run.passes, 'pass')} so far brought one token."
+    return f"Nobody can know: {run.single} of {counted(run.passes, 'pass')} brought one token."
 
 
 def measured(run: Run) -> str:
-    """Return a sentence about the cost of a pass of this answer on this machine, compared with a plain one."""
-    plain = run.plain_ms_per_pass
-    beside = f", where a plain pass takes {plain:.1f} ms here" if plain is not None else ""
-    return f"A pass had {run.slots_per_pass:.0f} slots on average and took {run.ms_per_pass:.1f} ms{beside}."
+    """Return a sentence about the speed of this answer on this machine, or why it is not known."""
+    times = run.times
+    if times is None:
+        return ONE_BY_ONE
+    if times.speedup is None:
+        return BUSY
+    return (
+        f"{times.tokens_per_pass:.2f} ÷ {times.cost:.1f} (the cost of a pass here, in plain ones) = "
+        f"{times.speedup:.1f}× plain decoding."
+    )
 
 
 def set_to(name: str, label: str, least: int, most: int) -> Callable[[Settings], str]:
@@ -227,8 +266,19 @@ def set_to(name: str, label: str, least: int, most: int) -> Callable[[Settings],
     return missing
 
 
+def moved(parameters: Mapping[str, Value]) -> Callable[[Settings], str]:
+    """Return a function that says what is missing until one of W, N and G differs from the scene's."""
+
+    def missing(settings: Settings) -> str:
+        values = {name: settings.parameters.get(name) for name in parameters}
+        return "Move W, N or G first." if values == parameters else ""
+
+    return missing
+
+
 def compared(before: Run, after: Run) -> str:
-    """Return a sentence that compares the passes of two answers to the same question."""
+    """Return what differs between two answers to the same question: passes, and slots a pass."""
     return (
-        f"{counted(after.passes, 'pass')} for {counted(len(after.token_ids), 'token')}; before it took {before.passes}."
+        f"{counted(after.passes, 'pass')} instead of {before.passes}, {after.slots_per_pass:.0f} slots each instead of "
+        f"{before.slots_per_pass:.0f}"
     )

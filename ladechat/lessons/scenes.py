@@ -1,6 +1,6 @@
-"""The scenes, in order."""
+"""The scenes, in order, and the questions after them."""
 
-from ladechat.lessons import hidden_transfer, jacobi, numbers, one_token, pool, verification, window
+from ladechat.lessons import hidden_transfer, jacobi, numbers, one_token, pool, questions, verification, window
 
 SCENES = (
     one_token.SCENE,
@@ -11,3 +11,5 @@ SCENES = (
     numbers.SCENE,
     hidden_transfer.SCENE,
 )
+CHAPTERS = (*SCENES, questions.SCENE)
+"""All that a reader goes through."""

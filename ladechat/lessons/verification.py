@@ -1,6 +1,7 @@
 """Scene 5: one pass verifies all drafts, and why the text stays exact."""
 
 from ladechat.lessons.scene import (
+    MASK,
     POOL,
     LookCard,
     Predict,
@@ -9,27 +10,26 @@ from ladechat.lessons.scene import (
     Scene,
     Task,
     accepted,
-    at_end,
+    at_once,
     brought,
     by_tokens,
-    measured,
+    moved,
     quoted,
     share_of_single,
 )
-from ladechat.protocol import Settings
 from ladechat.widgets.formatting import counted
 
 PARAMETERS = {"window": 5, "ngram": 3, "guesses": 5}
 BEGINNING = (
-    "A pass takes slots: the last token, and each draft behind the token that it follows. So drafts form a tree. The "
-    "pass says what the model would write after each slot. If a draft after the last token is just that, go there, "
-    "and look what comes after it; and so on, until no draft fits. The token that the model says there is taken too."
+    "Every token in a pass takes a slot. Start at the last token of the text: what does the model say next? If a "
+    "draft says so too, accept it, go there. Else take the model's token."
 )
-QUESTION = "How many tokens will the next pass bring, the model's own token included?"
-TASK = "Does the text depend on the drafts? Change W, N or G as you like, and ask again: will there be other words?"
+SEEN = "The mask: a slot sees the text, what it follows and itself. So it gets the answer that it would get alone."
+QUESTION = "How many tokens will the next pass bring?"
+TASK = "Does the text depend on drafts? Change W, N or G, ask again."
 END = (
-    "Drafts decide which slots are computed, never which token is written: every token is the model's own choice at "
-    "its place. So the text is that of plain decoding, whatever is set. What a refused draft costs is time: its slot."
+    "Guesses decide what is computed, never what is written. At T > 0 the token is drawn first, then compared. In 16 "
+    "bits, near ties may swap."
 )
 
 
@@ -41,30 +41,18 @@ def _three_with_pool(run: Run) -> bool:
 def _walked(run: Run) -> str:
     step = run.last
     assert step.draft is not None
-    drafts = accepted(step)
-    refused, untested = (step.draft.verdicts.count(verdict) for verdict in ("rejected", "untested"))
+    wrong, unreached = (step.draft.verdicts.count(verdict) for verdict in ("rejected", "untested"))
+    path = [node for node, verdict in enumerate(step.draft.verdicts) if verdict == "accepted"]
+    why = "no draft agreed" if path[-1] in step.draft.parents else "no draft was left"
+    own = f", then {quoted(step.pieces[-1])}, where {why}" if step.origins[-1] == "model" else ""
     return (
-        f"{step.timing.slots} slots: the last token and {counted(len(step.draft.verdicts), 'draft')}. The model said "
-        f"{quoted(*drafts)}, and drafts said so too; then it said {quoted(step.pieces[-1])}, where no draft fitted or "
-        f"none was left. Together {counted(len(step.token_ids), 'token')} from one pass. {refused} drafts were "
-        f"refused, and {untested} never judged, since they hang on refused ones."
+        f"{step.timing.slots} slots, {len(step.draft.verdicts)} of them drafts. The model said "
+        f"{quoted(*accepted(step))}, drafts, accepted{own}. {wrong} wrong; {unreached} after a wrong one, not reached."
     )
 
 
 def _next_pass(run: Run) -> str:
-    return f"{brought(run)} {share_of_single(run)} At the least it is one, even if all drafts are refused."
-
-
-def _whole(run: Run) -> str:
-    return (
-        f"{run.sum}. {measured(run)} "
-        "Whether that pays depends on the machine: more slots cost nearly nothing on a GPU, and something on a CPU."
-    )
-
-
-def _other_drafts(settings: Settings) -> str:
-    values = {name: settings.parameters.get(name) for name in PARAMETERS}
-    return "" if values != PARAMETERS else "Move W, N or G first."
+    return f"{brought(run)} {share_of_single(run)}"
 
 
 def _same_text(before: Run, after: Run) -> str:
@@ -73,12 +61,12 @@ def _same_text(before: Run, after: Run) -> str:
         (place for place, (a, b) in enumerate(pairs) if a != b), min(len(before.token_ids), len(after.token_ids))
     )
     longest = max(len(before.token_ids), len(after.token_ids))
-    passes = f"{after.passes} passes instead of {before.passes}"
+    passes = f"in {counted(after.passes, 'pass')} instead of {before.passes}"
     if same == longest:
-        return f"{same} of {longest} tokens are identical, in {passes}. Other drafts, other passes, the same text."
+        return f"{same} of {longest} tokens are identical, {passes}."
     return (
-        f"The first {same} tokens are identical, then one differs, in {passes}. If T was moved, tokens are drawn. Else "
-        "two tokens nearly tied, and passes of different size round differently: docs/lookahead.md says when."
+        f"The first {same} tokens are identical, then one differs, {passes}. If T was moved, tokens are drawn. Else "
+        "two tokens nearly tied, and passes of different size round differently."
     )
 
 
@@ -91,9 +79,9 @@ SCENE = Scene(
     cards=(
         Say(BEGINNING, POOL),
         LookCard(_three_with_pool, _walked, POOL),
+        LookCard(at_once, lambda _: SEEN, MASK),
         Predict(QUESTION, ("one", "two", "three or more"), by_tokens(3), _next_pass, POOL),
-        LookCard(at_end, _whole, POOL),
-        Task(TASK, "window", _other_drafts, _same_text, POOL),
+        Task(TASK, "window", moved(PARAMETERS), _same_text, POOL),
         Say(END, POOL),
     ),
 )

@@ -62,6 +62,7 @@ from ladechat.protocol.values import (
     Value,
     Verdict,
     WindowView,
+    credible_speedup,
 )
 
 __all__ = [
@@ -125,6 +126,7 @@ __all__ = [
     "Verdict",
     "Watch",
     "WindowView",
+    "credible_speedup",
     "decode_command",
     "decode_event",
     "encode",

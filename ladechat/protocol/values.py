@@ -157,6 +157,7 @@ class DecoderInfo(Record, frozen=True):
         tree_attention: whether its passes take several slots, which not every model supports.
         by_hand: for a decoder that chooses its parameters, the one whose parameters the user sets instead.
         needs: the kind of trained part that it needs, see `ladechat.model.trained`, which not every model has.
+        window: whether its passes take a Jacobi window along.
         least_layers: the minimum number of decoder layers, for a decoder that runs them one by one, which not every
             model supports; 0 for one that runs the whole model only.
     """
@@ -168,6 +169,7 @@ class DecoderInfo(Record, frozen=True):
     tree_attention: bool = True
     by_hand: str | None = None
     needs: str | None = None
+    window: bool = False
     least_layers: Count = 0
 
 
@@ -306,6 +308,15 @@ class Timing(Record, frozen=True):
     slots: Positive
     cache_length: Count
     plain_ms: Milliseconds | None = None
+
+
+MOST_GAIN = 1.15
+"""The largest credible speedup, relative to tokens per pass: a pass is no cheaper than a plain one, but times vary."""
+
+
+def credible_speedup(speedup: float, tokens_per_pass: float) -> float | None:
+    """Return a speedup, cut to the tokens per pass; None if it is so high that the machine must have been disturbed."""
+    return min(speedup, tokens_per_pass) if speedup <= MOST_GAIN * tokens_per_pass else None
 
 
 class Decision(Record, frozen=True):

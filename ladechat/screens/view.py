@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from functools import partial
 
-from textual import on
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
@@ -11,7 +10,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Label
 
-from ladechat.catalog import BUNDLED
+from ladechat.catalog import BUNDLED, FIRST_QUESTION
 from ladechat.keys import TITLES
 from ladechat.palette import Palette
 from ladechat.widgets.bars.message_line import MessageLine
@@ -19,16 +18,15 @@ from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.cells import printable
 from ladechat.widgets.formatting import plural
-from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.presenter import Presenter
 from ladechat.widgets.transcript.transcript import Transcript
 
 WELCOME = (
-    "Words of one colour will come from one pass of the model: it guessed ahead, and kept what it would have written "
-    "anyway.\n"
-    "New here? /learn shows how, in seven scenes. F6 slows an answer down, F1 is help, ? explains the panels.\n"
-    "Ask, for instance: How does lookahead decoding work?"
+    "Words of one colour come from one pass of the model. It checks several guesses at once and keeps those that it "
+    "would have written anyway.\n"
+    "New here? /learn shows how, in seven minutes. F6 slows an answer down, F1 is help, ? explains the panels.\n"
+    f"Ask, for instance: {FIRST_QUESTION} What does W do?"
 )
 COPY_HELP = "A copy: the conversation {why}. What you ask here is saved in the copy; Ctrl+O lists both."
 SEARCHING = "searching"
@@ -76,10 +74,6 @@ class ConversationView(Vertical):
 
     def on_mount(self) -> None:
         self.watch(self.app, "palette", self._show_palette)
-
-    @on(Panel.Asked)
-    async def _explain(self) -> None:
-        await self.app.run_action("app.explain")
 
     def _show_palette(self, palette: Palette) -> None:
         self.side.palette = self.transcript.palette = palette

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ladechat import catalog
-from ladechat.protocol import Ready, Settings, Step, TurnFinished, TurnStarted
+from ladechat.protocol import Ready, Settings, Step, TurnFinished, TurnStarted, credible_speedup
 from ladechat.session.recordings.recorder import SUFFIX
 from ladechat.session.recordings.recording import Recording
 
@@ -13,9 +13,10 @@ PLAIN = "autoregressive"
 """Plain decoding: the reference for passes saved and times."""
 NEAR_TIE = 0.25
 """The largest gap between log-probabilities that rounding can swap: two steps of bfloat16, for logits from 16 to 32."""
-MOST_GAIN = 1.15
-"""The largest credible gain in speed, relative to tokens per pass; more cannot be due to the decoder."""
-DISTURBED = "More than the tokens a pass cannot be: something else kept this machine busy. Race again in quiet."
+AUTO = "auto"
+LEAST_LOSS = 1.05
+"""The lead of another decoder from which on `auto` has lost; less may be chance."""
+DISTURBED = "No speeds: something else kept this machine busy, plain passes took longer than wide ones. Race again."
 
 
 @dataclass
@@ -61,7 +62,8 @@ class Lane:
 
 def conclusions(lanes: Sequence[Lane]) -> list[str]:
     """Return the closing lines: exactness check, passes saved, measured times; without those that are not known."""
-    return [sentence for sentence in (seal(lanes), passes_saved(lanes), measured_time(lanes)) if sentence]
+    lines = (seal(lanes), passes_saved(lanes), measured_time(lanes), why_auto_lost(lanes))
+    return [sentence for sentence in lines if sentence]
 
 
 def seal(lanes: Sequence[Lane]) -> str:
@@ -128,19 +130,38 @@ def passes_saved(lanes: Sequence[Lane]) -> str:
 
 
 def speedup(lane: Lane, lanes: Sequence[Lane]) -> float | None:
-    """Return a lane's tokens per second relative to plain decoding; None unless both have complete answers."""
-    plain = next((each for each in lanes if each.name == PLAIN and each.whole), None)
+    """Return a lane's tokens per second relative to plain decoding.
+
+    None unless both have complete answers, and if any lane is faster than its passes explain: then something
+    disturbed the machine, and no time can be compared.
+    """
+    return None if disturbed(lanes) else _ratio(lane, lanes)
+
+
+def disturbed(lanes: Sequence[Lane]) -> bool:
+    """Return whether a lane is faster than its passes explain."""
+    known = [(lane, times) for lane in lanes if (times := _ratio(lane, lanes)) is not None]
+    return any(credible_speedup(times, len(lane.token_ids) / len(lane.steps)) is None for lane, times in known)
+
+
+def _ratio(lane: Lane, lanes: Sequence[Lane]) -> float | None:
+    plain = _plain(lanes)
     if plain is None or not lane.whole or not lane.seconds or not plain.seconds:
         return None
     return len(lane.token_ids) / lane.seconds / (len(plain.token_ids) / plain.seconds)
 
 
+def _plain(lanes: Sequence[Lane]) -> Lane | None:
+    return next((lane for lane in lanes if lane.name == PLAIN and lane.whole), None)
+
+
 def measured_time(lanes: Sequence[Lane]) -> str:
     """Return tokens a pass ÷ cost of a pass = speed on this machine, the fastest first; "" if it is not known."""
+    if disturbed(lanes):
+        return DISTURBED
     known = [(lane, times) for lane in lanes if lane.name != PLAIN and (times := speedup(lane, lanes)) is not None]
     each = (f"{lane.label} {_gain(lane, times)}" for lane, times in sorted(known, key=lambda each: -each[1]))
-    sentence = f"Tokens a pass ÷ cost of a pass = speed, plain 1×: {' · '.join(each)}" if known else ""
-    return f"{sentence}. {DISTURBED}" if any(_too_fast(lane, lanes) for lane in lanes) else sentence
+    return f"Tokens a pass ÷ cost of a pass = speed, plain 1×: {' · '.join(each)}" if known else ""
 
 
 def _gain(lane: Lane, times: float) -> str:
@@ -148,10 +169,23 @@ def _gain(lane: Lane, times: float) -> str:
     return f"{per_pass:.2f} ÷ {per_pass / times:.2f} = {times:.2f}×"
 
 
-def _too_fast(lane: Lane, lanes: Sequence[Lane]) -> bool:
-    """Return whether a lane is faster than its passes explain, which only a disturbed measurement can be."""
-    times = speedup(lane, lanes)
-    return times is not None and times > MOST_GAIN * len(lane.token_ids) / len(lane.steps)
+def why_auto_lost(lanes: Sequence[Lane]) -> str:
+    """Return what the drafts of `auto` cost and brought, if another decoder was clearly faster; else ""."""
+    auto, plain = next((lane for lane in lanes if lane.name == AUTO), None), _plain(lanes)
+    own = None if auto is None else speedup(auto, lanes)
+    best = max((times for lane in lanes if (times := speedup(lane, lanes)) is not None), default=0.0)
+    if auto is None or plain is None or own is None or best <= LEAST_LOSS * own:
+        return ""
+    drafted = [step for step in auto.steps if step.timing.slots > 1]
+    text = (
+        f"Why {auto.label} lost: it learns while it decodes what drafts bring here. {len(drafted):,} of its "
+        f"{len(auto.steps):,} passes had drafts"
+    )
+    if not drafted:
+        return f"{text}."
+    cost = sum(step.timing.step_ms for step in drafted) / len(drafted) / (1000 * plain.seconds / len(plain.steps))
+    tokens = sum(len(step.token_ids) for step in drafted) / len(drafted)
+    return f"{text}: such a pass took {cost:.1f} plain ones and brought {tokens:.1f} tokens."
 
 
 # --- two recordings side by side --------------------------------------------------------------------------------------

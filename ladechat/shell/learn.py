@@ -1,4 +1,4 @@
-"""`ladechat learn`: lookahead decoding in seven scenes, on the real engine with the bundled model."""
+"""`ladechat learn`: both methods in seven scenes, on the real engine with the bundled model, and ten questions."""
 
 import gc
 import sys
@@ -12,13 +12,14 @@ from ladechat.export.command import ExportRefused, check_target, run_lessons
 from ladechat.formats import ending
 from ladechat.refusing import fail
 
-SCENES = 7
-"""The number of scenes. The scenes themselves need a screen, and are imported with it."""
+CHAPTERS = 8
+"""The number of scenes and, last, of the ten questions. They need a screen, and are imported with it."""
 
 
 def learn(
     scene: Annotated[
-        int | None, typer.Option("--from", metavar="SCENE", min=1, max=SCENES, help="Begin with this scene.")
+        int | None,
+        typer.Option("--from", metavar="SCENE", min=1, max=CHAPTERS, help="Begin with this scene; 8: the questions."),
     ] = None,
     restart: Annotated[bool, typer.Option("--restart", help="Forget how far you were, and begin anew.")] = False,
     no_save: Annotated[bool, typer.Option("--no-save", help="Do not keep how far you are.")] = False,
@@ -28,7 +29,7 @@ def learn(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
 ) -> None:
-    """Learn in seven scenes of a minute how it works; goes on where you left (docs/learn.md)."""
+    """Learn in seven scenes of a minute how it works, then test yourself; goes on where you left (docs/learn.md)."""
     if restart and scene is not None:
         fail("--restart begins with the first scene, and --from with another; give one of them.")
     if export is not None:
@@ -56,6 +57,8 @@ def _export(out: Path, scene: int | None, of_a_reader: bool, force: bool) -> Non
         fail(f"{out} is no name for a page; end it in .html.")
     if of_a_reader:
         fail("--restart and --no-save are about how far you are, and a page saves nothing; leave them out.")
+    if scene == CHAPTERS:
+        fail("The ten questions have no page, since nothing runs in them; begin with a scene from 1 to 7.")
     try:
         check_target(out, force=force)
         from ladechat.screens.learn.lesson_session import lesson_session

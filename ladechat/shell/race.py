@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from ladechat.catalog import FIRST_QUESTION
 from ladechat.checks import System, check_screen, check_streams, refuse_more_words, text_of
 from ladechat.engine_options import EngineOptions
 from ladechat.export.command import ExportRefused, check_painting, check_target, run_race, size_of
@@ -38,7 +39,7 @@ def race(
     context: typer.Context,
     engine: EngineOptions,
     settings_file: SettingsFile,
-    question: Annotated[str, typer.Argument(help="What all of them answer.", show_default=False)],
+    question: Annotated[str, typer.Argument(help="What all of them answer.")] = FIRST_QUESTION,
     decoders: Annotated[
         str | None,
         typer.Option(

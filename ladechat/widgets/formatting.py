@@ -29,7 +29,7 @@ REASONS = {
     "context": "the model's context is full",
     "failed": "broken off",
 }
-MEANT = "as long as answers get in a lesson"
+MEANT = "lessons stop at {}"
 
 
 def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bool = False) -> str:
@@ -45,7 +45,7 @@ def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bo
         parts.append(f"{counted(remembered, 'draft')} remembered from earlier answers")
     if event.reason in REASONS:
         meant = limit_meant and event.reason == "max_new_tokens"
-        parts.append(MEANT if meant else REASONS[event.reason])
+        parts.append(MEANT.format(len(event.token_ids)) if meant else REASONS[event.reason])
     return " · ".join(parts)
 
 

@@ -12,7 +12,7 @@ from ladechat.widgets.panels.cost_panel import CostPanel
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.methods_panel import MethodsPanel
 from ladechat.widgets.panels.panel import Panel, Row, wrapped
-from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.panels.side import SidePanels, View
 from ladechat.widgets.panels.slot_strip import SlotStrip
 
 
@@ -81,7 +81,7 @@ class LessonBox(Panel, can_focus=True):
         return wrapped(self.card.hint, width, Style(bold=self.card.urgent)) or [[]]
 
     def _body(self, width: int) -> list[Row]:
-        lines = wrapped(self.card.text, width, Style())
+        lines = [line for text in self.card.text.split("\n") for line in wrapped(text, width, Style()) or [[]]]
         return [*lines, *(self._choice(number, text, width) for number, text in enumerate(self.card.choices))]
 
     def _choice(self, number: int, text: str, width: int) -> Row:
@@ -98,6 +98,8 @@ ROWS_FOR_ALL = 36
 WITH_EVERY_DECODER = "speed"
 LENS_PANEL, LENS_ROWS = "lens", 16
 """The panel of pseudo states has room for its words where a card is about it."""
+POOL = "pool"
+"""It gives its place to the mask where a card is about that."""
 
 
 class LessonPanels(SidePanels):
@@ -120,19 +122,21 @@ class LessonPanels(SidePanels):
         self.query_one(MethodsPanel).show_trained(model.trained)
 
     def show_panel(self, wanted: str) -> None:
-        """Show this panel in any case."""
+        """Show this panel in any case, instead of a view that was chosen with another card."""
         if wanted != self._wanted:
-            self._wanted = wanted
+            self._wanted, self.shown = wanted, View.PANELS
             self._apply()
 
     def _apply(self) -> None:
         super()._apply()
         low = self.app.size.height < ROWS_FOR_ALL
+        wanted = self._wanted if self.shown is View.PANELS else self.shown.value
         for panel in (one for one in self.query(Panel) if not isinstance(one, SlotStrip)):
             on_request = isinstance(panel, CostPanel | MethodsPanel)
             among_others = not on_request and (panel.display or panel.id == WITH_EVERY_DECODER)
-            panel.display = panel.id == self._wanted or (among_others and not low)
-        if self._wanted == LENS_PANEL:
+            crowds = panel.id == POOL and wanted == View.MASK.value
+            panel.display = panel.id == wanted or (among_others and not low and not crowds)
+        if wanted == LENS_PANEL:
             self.query_one(LensPanel).styles.height = LENS_ROWS
         side_by_side = self.query_one("#pass")
         side_by_side.display = any(panel.display for panel in side_by_side.query(Panel))

@@ -5,7 +5,7 @@ from textual.widgets import Static
 
 from ladechat.app import LadechatApp
 from ladechat.keys import APP_KEYS, REPLAY_KEYS, key_names
-from ladechat.screens.help.help import ALWAYS, PASSES, HelpScreen
+from ladechat.screens.help.help import ALWAYS, PAPERS, PASSES, HelpScreen
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.prompt.prompt import Prompt
@@ -31,7 +31,8 @@ async def test_it_explains_the_chat_and_goes_back_to_what_was_typed(close: str) 
             stage.app.query_one(Prompt).insert("half a question")
             await pilot.press("f1")
         text = shown(stage.app)
-        for name, explanation in (*PASSES, *ALWAYS):
+        assert "2402.02057" in text and "2404.12022" in text
+        for name, explanation in (*PASSES, *ALWAYS, *PAPERS):
             assert name in text and explanation in text
         here, _, away = text.partition("Not on the screen now")
         panels = [panel for panel in stage.screen.query(Panel) if panel.explain()]

@@ -6,17 +6,19 @@ from pathlib import Path
 from typing import Self
 
 import pytest
+from textual.widgets import Static
 from typer.testing import CliRunner
 
 from ladechat.app import LadechatApp
 from ladechat.keys import LEARN_KEYS
 from ladechat.lessons.lesson import MISSED, Phase
 from ladechat.lessons.progress import Progress, ProgressFile
-from ladechat.lessons.scene import WINDOW
-from ladechat.lessons.scenes import SCENES
+from ladechat.lessons.scene import WINDOW, Recall
+from ladechat.lessons.scenes import CHAPTERS, SCENES
 from ladechat.palette import Look
 from ladechat.protocol import Settings
 from ladechat.screens.chat import other_screens
+from ladechat.screens.help.explain import ExplainScreen
 from ladechat.screens.help.help import HelpScreen
 from ladechat.screens.learn.lesson_session import MOST_NEW_TOKENS
 from ladechat.screens.learn.screen import LearnScreen
@@ -28,6 +30,8 @@ from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.lessons import LessonBox, LessonCard
 from ladechat.widgets.panels.cost_panel import CostPanel
 from ladechat.widgets.panels.panel import Panel
+from ladechat.widgets.panels.speed_panel import SpeedPanel
+from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered, entries, shows
@@ -92,7 +96,7 @@ class Room:
 async def test_a_scene_by_keys_alone() -> None:
     async with Room().ready() as (pilot, room):
         await press(pilot, "enter", brings=lambda: room.at("one_token", 1))
-        assert room.card.text.startswith("5 passes, 5 tokens.")
+        assert room.card.text.startswith("5 passes, 5 tokens")
         assert room.engines[0].steps_done == 5 and room.engines[0].questions[0].fresh
 
         await press(pilot, "space", brings=lambda: room.acting == ["1", "2", "3"])
@@ -131,7 +135,7 @@ async def test_a_scene_by_keys_alone() -> None:
         await press(pilot, "p", brings=lambda: room.place == ("one_token", 0))
         await press(pilot, "f1", brings=shows(pilot, HelpScreen))
         text = shown(room.app)
-        assert all(key.tooltip in text for key in LEARN_KEYS) and "W: how many positions ahead" in text
+        assert all(key.tooltip in text for key in LEARN_KEYS) and "W: how many places ahead" in text
         await press(pilot, "f1", "n", "n", brings=lambda: room.place == ("window", 0))
         await until(lambda: room.engines[0].settings.decoder == "lookahead", pilot)
         assert room.engines[0].settings.temperature == 0
@@ -178,8 +182,8 @@ async def test_one_goes_on_where_one_was(tmp_path: Path) -> None:
 
 @pytest.mark.full
 async def test_behind_the_last_card_enter_leaves_and_the_next_time_begins_anew(tmp_path: Path) -> None:
-    file, last = ProgressFile(tmp_path / "learn.json"), SCENES[-1]
-    room = Room(progress=Progress(last.name, len(last.cards) - 1, [0]), file=file)
+    file, last = ProgressFile(tmp_path / "learn.json"), CHAPTERS[-1]
+    room = Room(progress=Progress(last.name, len(last.cards) - 1), file=file)
     async with room.app.run_test(size=(80, 24)) as pilot:
         await until(lambda: room.screen.lesson.at_last_card, pilot)
         async with brings(lambda: room.app.return_code == 0, pilot):
@@ -228,6 +232,15 @@ async def test_while_the_model_loads_the_card_says_so() -> None:
         await act(pilot, room.engines[0].finish_loading, brings=lambda: room.card.text.startswith("5 passes"))
 
 
+async def test_while_the_model_loads_the_panels_are_those_of_the_decoder_of_the_scene() -> None:
+    """They were those of plain decoding."""
+    room = Room(FakeEngine(hold_loading=True), progress=Progress("hidden_transfer"))
+    async with room.app.run_test(size=(120, 40)) as pilot:
+        await until(lambda: room.screen.query_one(StatusLine).activity.startswith("reading the weights"), pilot)
+        assert room.screen.query_one("#lens").display and not room.screen.query_one(WindowPanel).display
+        assert room.screen.query_one(StatusLine).decoder == "hidden transfer"
+
+
 @pytest.mark.full
 async def test_an_engine_that_dies_in_an_answer_leaves_nothing_stuck() -> None:
     async with Room(FakeEngine(hold_steps=True)).ready() as (pilot, room):
@@ -274,6 +287,54 @@ async def test_low_terminals_show_the_panel_of_the_card_and_high_ones_all() -> N
         assert room.box.get_content_height(size, size, size.width) <= size.height
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_the_mask_can_be_reached_and_the_panels_are_explained(size: tuple[int, int]) -> None:
+    async with Room(progress=Progress("window", 1)).ready(size) as (pilot, room):
+        await until(lambda: room.at("window", 1), pilot)
+
+        def seen() -> set[str | None]:
+            return {panel.id for panel in room.screen.query(Panel) if panel.region.area} - {"lesson", "speed"}
+
+        before = seen()
+        for alone in ({"mask"}, {"biography"}, before):
+            await press(pilot, "f10", brings=lambda: seen() == alone)
+        await press(pilot, "question_mark", brings=shows(pilot, ExplainScreen))
+        assert "Jacobi window" in " ".join(str(each.render()) for each in room.app.screen.query(Static))
+        await press(pilot, "escape", brings=lambda: room.app.screen is room.screen)
+        await act(
+            pilot,
+            lambda: room.screen.query_one(WindowPanel).post_message(Panel.Asked()),
+            brings=shows(pilot, ExplainScreen),
+        )
+        await press(pilot, "escape", brings=lambda: room.app.screen is room.screen)
+        await press(pilot, "f10", brings=lambda: seen() == {"mask"})
+        await press(pilot, "enter", "1", brings=lambda: room.place == ("window", 2))
+        assert seen() == {"mask"}, "the next card is about the same panel"
+
+
+async def test_the_ten_questions_come_last_and_hide_their_answers_until_a_key() -> None:
+    async with Room(progress=Progress("hidden_transfer")).ready() as (pilot, room):
+        await press(pilot, "n", brings=lambda: room.place == ("questions", 0))
+        for place in range(10):
+            card = CHAPTERS[-1].cards[place]
+            assert isinstance(card, Recall) and room.card.text == card.question
+            assert "min left" in room.card.heading[1]
+            await press(pilot, "enter", brings=lambda: room.card.text.endswith(card.answer))
+            await press(pilot, "enter", brings=lambda: room.place == ("questions", place + 1))
+        assert not room.engines[0].questions and "arXiv" in room.card.text
+
+
+async def test_times_are_shown_only_of_answers_that_came_at_full_speed() -> None:
+    async with Room(progress=Progress("one_token", 3, [1])).ready(size=(120, 40)) as (pilot, room):
+        await until(lambda: room.at("one_token", 3) and room.screen.lesson.runs[0].ended, pilot)
+        speed = room.screen.query_one(SpeedPanel)
+        assert speed.slowed
+        await press(pilot, "end", brings=lambda: not room.screen.lesson.missing)
+        await press(pilot, "enter", brings=lambda: "The same words" in room.card.text and not speed.slowed)
+        assert room.engines[0].pace is None
+        await press(pilot, "left", "backspace", brings=lambda: room.place == ("one_token", 2) and speed.slowed)
+
+
 async def test_from_the_chat_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = FakeEngine()
     monkeypatch.setattr(other_screens, "lesson_session", lambda: session_of(engine))
@@ -293,7 +354,8 @@ async def test_from_the_chat_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ([], "The lessons need a terminal"),
         (["--restart", "--from", "2"], "--restart begins with the first scene"),
-        (["--from", "8"], "--from"),
+        (["--from", "9"], "--from"),
+        (["--from", "8", "--export", "page.html"], "The ten questions have no page"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(options: list[str], sentence: str) -> None:

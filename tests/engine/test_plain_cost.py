@@ -42,17 +42,56 @@ def test_to_the_pass_comes_what_the_engine_does_for_each_step(runner: ClockedRun
     assert cost.milliseconds(0) == pytest.approx(12)
 
 
-def test_nothing_is_timed_again_before_much_has_been_decoded(runner: ClockedRunner) -> None:
+def timed(runner: ClockedRunner) -> PlainStepCost:
+    """Return a cost after its first probes."""
     cost = PlainStepCost(runner)
-    cost.refresh()
+    while cost.refresh():
+        pass
+    return cost
+
+
+def test_nothing_is_timed_again_before_much_has_been_decoded(runner: ClockedRunner) -> None:
+    cost = timed(runner)
     passes = len(runner.passes)
     assert cost.refresh(0.01) == 0
     assert len(runner.passes) == passes
 
 
-def test_probes_take_a_small_part_of_the_decoding_time(runner: ClockedRunner) -> None:
+def test_an_answer_is_compared_with_plain_passes_of_its_own_time(runner: ClockedRunner) -> None:
+    """A lesson's answers were compared with passes of the scenes before, made while the machine was busy."""
+    runner.seconds = lambda slots: 0.05
+    cost = timed(runner)
+    for _ in range(15):
+        cost.observe(0, 0.05)
+    runner.seconds = lambda slots: 0.01
+    cost.begin_answer(compared=True)
+    assert cost.milliseconds(0) is None
+    while cost.refresh():
+        pass
+    assert cost.milliseconds(0) == pytest.approx(10)
+
+
+def test_the_first_probes_are_spread_over_the_answer(runner: ClockedRunner) -> None:
     cost = PlainStepCost(runner)
-    first = cost.refresh()
+    assert cost.refresh() and len(runner.passes) == 1
+    assert cost.refresh() and len(runner.passes) == 2
+
+
+def test_an_answer_that_is_decoded_to_be_compared_gets_more_probes(runner: ClockedRunner) -> None:
+    probes = []
+    for compared in (False, True):
+        cost = timed(runner)
+        cost.begin_answer(compared=compared)
+        before = len(runner.passes)
+        for _ in range(20):
+            cost.refresh(0.03)
+        probes.append(len(runner.passes) - before)
+    assert probes[0] < probes[1]
+
+
+def test_probes_take_a_small_part_of_the_decoding_time(runner: ClockedRunner) -> None:
+    cost = timed(runner)
+    first = sum(0.01 for _ in runner.passes)
     probing = sum(cost.refresh(0.05) for _ in range(10_000))
     assert 0 < probing < 0.02 * 0.05 * 10_000
     assert set(runner.passes) == {1} and first == pytest.approx(0.01 * (len(runner.passes) - round(probing / 0.01)))
@@ -60,8 +99,7 @@ def test_probes_take_a_small_part_of_the_decoding_time(runner: ClockedRunner) ->
 
 def test_a_machine_that_has_become_slower_is_noticed(runner: ClockedRunner) -> None:
     """Else a speedup would be measured against a plain pass that is gone."""
-    cost = PlainStepCost(runner)
-    cost.refresh()
+    cost = timed(runner)
     runner.seconds = lambda slots: 0.02
     for _ in range(10_000):
         cost.refresh(0.05)
@@ -81,7 +119,8 @@ def test_a_longer_text_is_timed_by_itself(runner: ClockedRunner) -> None:
 
 def test_a_plain_step_counts_as_a_probe(runner: ClockedRunner) -> None:
     cost = PlainStepCost(runner)
-    cost.observe(0, 0.005)
+    for _ in range(3):
+        cost.observe(0, 0.005)
     assert cost.milliseconds(0) == 5
     assert cost.refresh() == 0 and not runner.passes
 

@@ -4,9 +4,14 @@ import pytest
 from msgspec.structs import replace
 
 from ladechat.lessons.lesson import MISSED, PASSED_ALREADY, Lesson, Phase
-from ladechat.lessons.scene import Card, LookCard, Predict, Say, Scene, Task, at_end, at_step, by_tokens, set_to
+from ladechat.lessons.scene import Card, LookCard, Predict, Recall, Run, Say, Scene, Task, at_step, by_tokens, set_to
 from ladechat.protocol import Asked, Event, Failed, Settings, SettingsApplied, Step, TurnStarted
 from tests.widgets import sample_steps
+
+
+def at_end(run: Run) -> bool:
+    return run.ended
+
 
 SAY, END = Say("It begins."), Say("It ends.")
 LOOK = LookCard(at_step(2), lambda run: f"{run.passes} passes")
@@ -55,20 +60,29 @@ class Playing:
                     settings=self.settings,
                 )
                 self.say(started)
+            elif self.lesson.wants_rest:
+                self.lesson.rest_asked_for()
+                assert self.waits, "the rest is asked for once"
+                while self.left:
+                    self.step()
             elif self.lesson.wants_step:
                 self.lesson.step_asked_for()
                 assert self.waits, "a second step while one is under way"
-                self.given.append(self.left.pop(0))
-                self.say(self.given[-1])
-                if not self.left:
-                    self.say(replace(sample_steps.finished(self.given), turn=self.turn))
+                self.step()
             else:
                 return
+
+    def step(self) -> None:
+        """Take the next step, and end the answer after the last."""
+        self.given.append(self.left.pop(0))
+        self.say(self.given[-1])
+        if not self.left:
+            self.say(replace(sample_steps.finished(self.given), turn=self.turn))
 
     @property
     def waits(self) -> bool:
         """Does the lesson want nothing now?"""
-        return not (self.lesson.wants_question or self.lesson.wants_step)
+        return not (self.lesson.wants_question or self.lesson.wants_rest or self.lesson.wants_step)
 
     def go_on(self) -> None:
         self.lesson.go_on()
@@ -202,3 +216,39 @@ def test_where_a_prediction_is_not_known_any_more_it_is_asked_for_again() -> Non
     playing = Playing(Lesson(scene(*CARDS), reached=5))
     playing.work()
     assert (playing.lesson.place, playing.lesson.page.phase) == (2, Phase.WAITING)
+
+
+def test_a_task_first_has_its_answer_end_at_full_speed_and_only_those_times_count() -> None:
+    playing = Playing(Lesson(scene(SAY, LOOK, TASK, END)), tokens=(1, 1, 1, 1))
+    playing.go_on()
+    assert playing.lesson.paced and playing.lesson.runs[0].times is None
+    playing.go_on()
+    first = playing.lesson.runs[0]
+    assert (playing.lesson.page.phase, first.ended, first.paced) == (Phase.WAITING, True, 2)
+    times = [step.timing.step_ms for step in first.steps]
+    assert first.times is not None and first.times.pass_ms == times[3] and playing.lesson.paced
+    playing.move(1)
+    playing.go_on()
+    second = playing.lesson.runs[1]
+    assert (second.paced, second.times is not None, playing.lesson.paced) == (0, True, False)
+
+
+def test_the_rest_of_an_answer_waits_while_the_reader_looks_back() -> None:
+    playing = Playing(Lesson(scene(SAY, LOOK, TASK, END)))
+    playing.go_on()
+    playing.lesson.go_on()
+    playing.lesson.back()
+    assert playing.waits
+    playing.go_on()
+    assert playing.lesson.runs[0].ended
+
+
+def test_the_answer_to_a_question_is_hidden_until_it_is_asked_for() -> None:
+    lesson = Lesson(scene(Recall("What is W?", "Its places."), END))
+    assert (lesson.page.text, lesson.page.phase, lesson.enter_acts) == ("What is W?", Phase.WAITING, True)
+    lesson.go_on()
+    assert lesson.page.text == "What is W?\nIts places." and lesson.place == 0
+    lesson.go_on()
+    assert lesson.at_last_card
+    again = Lesson(scene(Recall("What is W?", "Its places."), END), reached=1)
+    assert again.place == 1

@@ -1,35 +1,65 @@
-"""What scenes say of a pass."""
+"""What scenes say of a pass and of its time."""
 
 import re
 
+import pytest
+from msgspec.structs import replace
+
 from ladechat import registry
-from ladechat.lessons.numbers import _slots
-from ladechat.lessons.one_token import _first_tokens
-from ladechat.lessons.scene import Run
-from ladechat.widgets.panels.speed_panel import SpeedPanel
+from ladechat.lessons.numbers import _slots, judged
+from ladechat.lessons.scene import BUSY, ONE_BY_ONE, Run, measured
 from tests.decoder.table_runner import random_table
-from tests.widgets.hosting import Host, lines
-from tests.widgets.sample_steps import plain_step
+from tests.widgets.sample_steps import step, timing
 from tests.widgets.test_pass_slots import passes
+
+
+def run(tokens: int, passes: int, ms: float, plain_ms: float = 10.0) -> Run:
+    """An answer at full speed, whose last pass brought all tokens but one for each pass before it."""
+    pieces = [[" a"]] * (passes - 1) + [[" a"] * (tokens - passes + 1)]
+    steps = [
+        replace(step(each, index=index), timing=timing(12, step_ms=ms, plain_ms=plain_ms))
+        for index, each in enumerate(pieces)
+    ]
+    return Run(turn=1, steps=steps, paced=0)
 
 
 def test_what_is_said_of_the_slots_of_a_pass_adds_up() -> None:
     shared = 0
     for w, n, g in [(5, 3, 0), (5, 3, 5), (3, 5, 4)]:
         runner = random_table(9, seed=9)
-        for _, step in passes(runner, registry.lookahead(runner, w, n, g)):
-            told = _slots(Run(turn=1, steps=[step]))
-            found = re.search(r"has (\d+) places .*?(?:takes (\d+), .*)?pool took (\d+) more", told)
-            assert found, told
-            places, takes, more = (None if group is None else int(group) for group in found.groups())
-            assert more is not None and 0 <= more <= (n - 1) * g, "the last token, the window, and the pool's guesses"
-            shared += takes is not None and takes < (places or 0)
-    assert shared, "places that begin alike share a slot"
+        for _, each in passes(runner, registry.lookahead(runner, w, n, g)):
+            text = _slots(Run(turn=1, steps=[each]))
+            found = re.search(r"(\d+) slots?: 1 for .*?, (\d+) for .*?, (\d+) more", text)
+            assert found, text
+            slots, window, more = map(int, found.groups())
+            assert slots == 1 + window + more == each.timing.slots <= (n - 1) * (w + g)
+            cells = re.search(r"window's (\d+) cells", text)
+            shared += cells is not None and window < int(cells[1])
+    assert shared, "cells that begin alike share a slot"
 
 
-async def test_the_time_of_a_pass_is_that_of_the_panel_beside_the_scene() -> None:
-    step, panel = plain_step(), SpeedPanel()
-    panel.show_step(step)
-    async with Host(panel, 50, 8).run_test():
-        time = re.search(r"[0-9.]+ ms", lines(panel)[-1])
-    assert time is not None and f"took {time[0]}." in _first_tokens(Run(turn=1, steps=[step]))
+def test_the_speed_of_an_answer_is_its_tokens_a_pass_by_the_cost_of_a_pass() -> None:
+    assert measured(run(60, 40, ms=20)).startswith("1.50 ÷ 2.0 (") and "= 0.8×" in measured(run(60, 40, ms=20))
+
+
+@pytest.mark.parametrize("plain_ms", [26.7, 25.0])
+def test_where_wide_passes_come_out_cheaper_than_plain_ones_no_time_is_given(plain_ms: float) -> None:
+    """The lessons said that a plain pass took 26.7 ms and one of 6 slots 21."""
+    assert measured(run(60, 40, ms=21.0, plain_ms=plain_ms)) == BUSY
+    text = judged(run(60, 40, ms=21), run(60, 30, ms=21, plain_ms=plain_ms))
+    assert BUSY in text and "fast." not in text.replace(BUSY, "") and " ms" not in text
+
+
+def test_passes_taken_one_by_one_say_nothing_about_time() -> None:
+    paced = run(60, 40, ms=20)
+    paced.paced = None
+    assert measured(paced) == ONE_BY_ONE and ONE_BY_ONE in judged(paced, run(60, 30, ms=20))
+
+
+@pytest.mark.parametrize(
+    ("passes", "ms", "verdict"), [(42, 72.0, "Slower"), (30, 20.0, "Faster"), (60, 10.0, "Faster"), (43, 20.0, "About")]
+)
+def test_an_answer_is_praised_by_the_clock_and_not_for_its_passes(passes: int, ms: float, verdict: str) -> None:
+    """42 passes of 72 ms were praised over 43 of 13."""
+    before = run(64, 43, ms=13.1 if verdict == "Slower" else 20)
+    assert verdict in judged(before, run(64, passes, ms=ms))

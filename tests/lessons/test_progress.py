@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.lessons.progress import Progress, ProgressFile, Score
-from ladechat.lessons.scenes import SCENES
-from ladechat.shell.learn import SCENES as COUNTED_SCENES
+from ladechat.lessons.scenes import CHAPTERS
+from ladechat.shell.learn import CHAPTERS as COUNTED
 
 PROGRESS = Progress("pool", 3, [1], {"one_token": Score(1, 1), "jacobi": Score(0, 1)})
 
@@ -41,4 +41,4 @@ def test_what_cannot_be_written_is_not_missed(tmp_path: Path) -> None:
 
 
 def test_the_command_knows_how_many_scenes_there_are() -> None:
-    assert len(SCENES) == COUNTED_SCENES
+    assert len(CHAPTERS) == COUNTED

@@ -13,7 +13,17 @@ from ladechat.protocol import Event, Failed, Message, Ready, Settings, Step, Tur
 from ladechat.protocol.messages import FailureCode, FinishReason
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
 from ladechat.session.playing import Clock, Track
-from ladechat.session.race import Lane, first_difference, measured_time, passes_saved, seal, speedup
+from ladechat.session.race import (
+    DISTURBED,
+    Lane,
+    conclusions,
+    first_difference,
+    measured_time,
+    passes_saved,
+    seal,
+    speedup,
+    why_auto_lost,
+)
 from tests.fake_engine import FakeEngine
 from tests.widgets.sample_steps import finished, step
 
@@ -179,10 +189,25 @@ def test_passes_come_first_then_time_each_in_its_order() -> None:
     assert speedup(lanes[1], lanes[1:]) is None
 
 
-def test_a_gain_beyond_the_tokens_a_pass_is_called_a_disturbance() -> None:
+def test_a_gain_beyond_the_tokens_a_pass_is_called_a_disturbance_and_no_speed_is_shown() -> None:
     plain, quicker = lane("autoregressive", [[" a"]] * 4, [90] * 4), lane("lookahead", [[" a"] * 2] * 2, [10] * 2)
-    assert "= 18.00×" in measured_time([plain, quicker])
-    assert measured_time([plain, quicker]).endswith("Race again in quiet.")
+    assert measured_time([plain, quicker]) == DISTURBED and "×" not in DISTURBED
+    assert speedup(quicker, [plain, quicker]) is None
+
+
+@pytest.mark.parametrize(("cost", "tokens"), [(80, 2), (80, 1)])
+def test_a_race_that_auto_loses_says_what_its_drafts_cost_and_brought(cost: float, tokens: int) -> None:
+    plain = lane("autoregressive", [[" a"]] * 4, [10] * 4)
+    auto = lane("auto", [[" a"] * tokens, *[[" a"]] * (4 - tokens)], [cost, *[10.0] * (4 - tokens)])
+    auto.steps[1:] = [replace(one, timing=replace(one.timing, slots=1)) for one in auto.steps[1:]]
+    text = f"1 of its {5 - tokens} passes had drafts: such a pass took 8.0 plain ones and brought {tokens}.0 tokens."
+    assert why_auto_lost([plain, auto]).endswith(text) and why_auto_lost([plain, auto]) in conclusions([plain, auto])
+
+
+def test_nothing_is_explained_where_auto_has_won_or_took_no_part() -> None:
+    plain, quick = lane("autoregressive", [[" a"]] * 4, [10] * 4), lane("auto", [[" a"] * 2] * 2, [10] * 2)
+    slow = lane("lookahead", [[" a"] * 2] * 2, [40] * 2)
+    assert why_auto_lost([plain, quick, slow]) == why_auto_lost([plain, slow]) == why_auto_lost([quick]) == ""
 
 
 # --- measuring --------------------------------------------------------------------------------------------------------

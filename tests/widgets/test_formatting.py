@@ -113,7 +113,7 @@ def test_an_answer_is_summed_up_in_tokens_and_passes() -> None:
 def test_a_length_limit_that_is_meant_is_named_as_such() -> None:
     cut = replace(finished(64, 10), reason="max_new_tokens")
     assert describe_finish(cut) == f"{describe_finish(finished(64, 10))} · the token limit was reached"
-    assert describe_finish(cut, limit_meant=True).endswith(" · as long as answers get in a lesson")
+    assert describe_finish(cut, limit_meant=True).endswith(f" · lessons stop at {len(cut.token_ids)}")
 
 
 def test_drafts_that_earlier_answers_left_are_named_as_what_they_are() -> None:

@@ -5,6 +5,8 @@ import pytest
 
 from ladechat import catalog
 from ladechat.protocol import Settings, Step
+from ladechat.widgets.panels.biography_panel import BiographyPanel
+from ladechat.widgets.panels.panel import StepPanel
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.panels.slot_strip import SlotStrip
 from ladechat.widgets.panels.window_panel import WindowPanel
@@ -12,7 +14,7 @@ from ladechat.widgets.sliders.sliders import Sliders
 from ladechat.widgets.steps.answer_steps import Arrangement
 from tests.waiting import brings, until
 from tests.widgets.hosting import hosted
-from tests.widgets.sample_steps import answer, plain_step, sharpening
+from tests.widgets.sample_steps import answer, finished, plain_step, sharpening
 
 FULL = answer(5, 3, 5)[2]
 POOL_ONLY = msgspec.structs.replace(FULL, window=None)
@@ -31,9 +33,33 @@ def after(decoder: str, *steps: Step) -> list[tuple[bool, bool]]:
 
 
 def test_the_first_step_of_a_decoder_says_which_panels_it_needs() -> None:
-    assert after("suffix", DRAFTS_ONLY) == [(True, True), (False, True)]
+    assert after("suffix", DRAFTS_ONLY) == [(False, True), (False, True)]
     assert after("jacobi", WINDOW_ONLY) == [(True, True), (True, False)]
     assert after("lookahead", FULL) == [(True, True), (True, True)]
+
+
+@pytest.mark.parametrize("name", catalog.DECODERS)
+def test_before_its_first_step_a_decoder_has_the_panels_that_it_will_have(name: str) -> None:
+    """While the model of Medusa was loaded, its panel was headed Jacobi window."""
+    arrangement = Arrangement().for_decoder(catalog.DECODERS[name])
+    assert arrangement.window == (name in ("lookahead", "jacobi"))
+    assert arrangement.lens == (name == "hidden_transfer")
+
+
+async def test_at_the_end_of_an_answer_all_panels_show_the_same_pass() -> None:
+    """The biography told of the last token, a drafted end of text, beside panels of the pass before."""
+    first = answer(5, 3, 5)[0]
+    last = next(one for one in answer(5, 3, 5) if len(one.token_ids) > 1)
+    end = msgspec.structs.replace(last, index=2, token_ids=[2], pieces=["◌"], logprobs=[0.0], origins=["prompt"])
+    steps = [first, msgspec.structs.replace(last, index=1), end]
+    async with hosted(SidePanels(), 60, 60) as (_, side):
+        side.show_settings(Settings(decoder="lookahead"), catalog.DECODERS, {})
+        side.show_steps(steps)
+        biography = side.query_one(BiographyPanel)
+        assert "pass 3" in biography.explain()
+        side.show_finished(finished(steps))
+        moments = {panel.moment.partition(",")[0] for panel in side.query(StepPanel)}
+        assert moments == {"pass 2 of 3"} and "pass 2 " in biography.explain() and "◌" not in biography.explain()
 
 
 def test_a_step_that_has_nothing_for_a_panel_does_not_take_it_away() -> None:

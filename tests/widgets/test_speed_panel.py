@@ -52,11 +52,26 @@ def test_tokens_per_second_are_those_of_the_last_two_seconds_and_at_the_end_of_t
 
 
 async def test_no_estimate_is_above_the_tokens_a_pass_for_no_pass_is_cheaper_than_a_plain_one() -> None:
-    steps = [look_ahead(2, 5, plain_ms=8)]
+    steps = [look_ahead(2, 10, plain_ms=11)] * 4
     async with hosted(shown(*steps), 60, 10) as (_, panel):
         assert panel.measured == (2.0, 2.0)
-        panel.show_finished(finished(steps, estimated_speedup=3.2))
+        panel.show_finished(finished(steps, estimated_speedup=2.2))
         assert panel.verdict()[-1] == "2.00 ÷ 1.0 ≈ 2.0×"
+
+
+@pytest.mark.parametrize("estimated", [None, 3.2])
+async def test_where_plain_passes_took_longer_than_wide_ones_the_machine_was_busy_and_no_time_is_shown(
+    estimated: float | None,
+) -> None:
+    steps = [look_ahead(2, 5, plain_ms=8)] * 4
+    panel = shown(*steps)
+    if estimated is not None:
+        panel.show_finished(finished(steps, estimated_speedup=estimated))
+    async with hosted(panel, 60, 10) as (_, panel):
+        text = "\n".join(lines(panel))
+        assert "something else keeps this machine busy: no times" in text
+        assert not any(time in text for time in ("≈", " ms", "tok/s")) and "fast" not in panel.explain()
+        assert "2.00 tokens a pass" in text and panel.advice() == []
 
 
 async def test_in_slow_motion_nothing_is_said_about_times() -> None:

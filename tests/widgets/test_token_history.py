@@ -36,12 +36,9 @@ def test_the_window_guessed_it_changed_its_mind_and_was_right() -> None:
     assert (history.origin, history.formed, history.read) == ("window", 2, None)
     assert sentences(history) == [
         "Accepted in pass 4 as token 1 of 3: an n-gram of the Jacobi window.",
-        (
-            "For its place the window first guessed ‹e›, 2 passes before and 3 tokens ahead, "
-            "and changed it once in 1 more pass: right from pass 3 on."
-        ),
+        "The window's guesses for this place, from 2 passes before on: ‹e› ‹d›, right from pass 3 on.",
         "Its n-gram first stood in the window in pass 3, 1 pass before.",
-        "The pass judged 2 drafts at once and gave 3 tokens: 2 passes saved.",
+        "The pass checked 2 drafts at once and gave 3 tokens: 2 passes saved.",
     ]
 
 
@@ -63,7 +60,7 @@ def test_the_models_own_token_is_no_draft() -> None:
     alone = token_history(STEPS, 2)
     assert alone is not None
     assert sentences(alone)[0] == "The model's own token in pass 3, and the only one: no draft."
-    assert sentences(alone)[1].endswith("never right."), "the window guesses at places that no draft reaches"
+    assert sentences(alone)[1].endswith("wrong."), "the window guesses at places that no draft reaches"
 
 
 def test_of_a_token_of_hidden_transfer_it_says_from_which_layer_on_it_was_read() -> None:
@@ -121,7 +118,7 @@ def test_it_claims_nothing_that_the_events_do_not_show(
     told = sentences(history)
     assert 1 <= len(told) <= 5
     assert ("n-gram first" in " ".join(told)) == (history.formed is not None)
-    assert ("For its place" in " ".join(told)) == bool(history.guesses)
+    assert ("guesses for this place" in " ".join(told)) == bool(history.guesses)
 
 
 async def test_the_panel_follows_the_answer_until_a_token_is_chosen() -> None:

@@ -92,18 +92,21 @@ async def test_accepted_tokens_are_traced_to_the_column_that_they_were() -> None
     panel = four_gram_step()
     drafted = pool_view(" pool", [candidate([" holds", " n", "-grams"], "window", 2)])
     async with Host(panel, 60, 8).run_test() as pilot:
-        assert not any("ago" in line for line in lines(panel))
+        assert not any("later" in line for line in lines(panel))
         view = window_view([[" pool", "x"], ["y", "z"], ["y", "z"]], ["y", "z"])
         panel.show_step(step([" holds", " n", " of"], index=6, window=view, pool=drafted))
-        assert (await drawn(pilot, panel))[-1] == "‹·holds ·n› stood here from +1 on, 2 passes ago"
+        assert (await drawn(pilot, panel))[-1] == "‹·holds ·n› guessed at +1, accepted 2 passes later"
         panel.show_step(step([" other"], index=7, window=view))
-        assert (await drawn(pilot, panel))[-1].endswith("2 passes ago"), "until another one comes true"
+        assert (await drawn(pilot, panel))[-1].endswith("2 passes later"), "it counts from the guess, not from now"
+        path = pool_view(" pool", [candidate([" was"], "window", 1)])
+        panel.show_step(step([" was", " in"], index=8, window=view, pool=path))
+        assert not any("later" in line for line in await drawn(pilot, panel)), "of the latest one, no column is known"
         panel.stay_at(step([" pool"], index=5, window=view), 8)
-        assert not any("ago" in line for line in await drawn(pilot, panel)), "at an earlier pass it is not yet so"
+        assert not any("later" in line for line in await drawn(pilot, panel)), "at an earlier pass it is not yet so"
         elsewhere = pool_view(" pool", [candidate([" holds", " n", "-grams"], "prompt", 2)])
         panel.clear()
         panel.show_step(step([" holds", " n", " of"], index=8, window=view, pool=elsewhere))
-        assert not any("ago" in line for line in await drawn(pilot, panel)), "what the prompt had is not the window's"
+        assert not any("later" in line for line in await drawn(pilot, panel)), "what the prompt had is not the window's"
 
 
 async def test_tokens_that_stood_where_the_step_put_them_wear_its_style() -> None:

@@ -36,16 +36,34 @@ SHOWS_PANELS = "view"
 """The id of the key that shows hidden panels."""
 PASSES = (
     ("a colour", "One forward pass of the model: these tokens came together. Plain ones came alone."),
-    ("underlined, bold", "A token that was drafted. The last of a pass is mostly the model's own: its colour alone."),
-    ("pass, slot", "A pass is one run of the model, one step of decoding; a slot is a token that it computes in it."),
+    ("underlined, bold", "A token that was drafted; both mean the same. The last of a pass is mostly not drafted."),
+    ("pass, slot", "A pass is one run of the model; a slot is one token that goes into it."),
+    ("draft, guess", "A draft is one guessed token; a guess is a chain of them. ✓ accepted, ✗ wrong, – not reached."),
+    ("tokens a pass", "S in the papers. Divided by the cost of a pass, in plain passes, it is the speedup."),
 )
 """The explanations for all screens."""
 
+DRAWN = (
+    "The token is drawn first, from the same random numbers as in plain decoding; a draft is accepted if it is that "
+    "token. One seed, one text."
+)
+ROUNDED = "Passes of different size round differently in float16 and bfloat16: two tokens that nearly tie may swap."
 ALWAYS = (
-    ("the text", "That of plain decoding, token for token, whatever is set: only speed differs."),
+    ("the text", "That of plain decoding, token for token, whatever W, N, G or decoder are: only speed differs."),
+    ("temperature > 0", DRAWN),
+    ("16 bits", ROUNDED),
+    ("the first window", "Before the first pass, each cell of the Jacobi window is a random token of the text."),
+    ("the window moves", "By one place a pass, however many tokens were accepted."),
     ("more of it", "/learn in the chat, or ladechat learn: seven scenes of a minute, on the real engine."),
 )
-"""The keys of all screens."""
+"""What holds for every answer."""
+
+LOOKAHEAD = "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding"
+TRANSFER = "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration"
+PAPERS = (
+    ("lookahead decoding", f"Fu, Bailis, Stoica and Zhang 2024: {LOOKAHEAD}, arXiv 2402.02057."),
+    ("hidden transfer", f"Wu et al. 2024: {TRANSFER}, arXiv 2404.12022."),
+)
 
 
 class HelpScreen(StyledOnce[None], ModalScreen[None]):
@@ -95,6 +113,7 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
         if self._decoders:
             yield "Decoders", [(info.label, info.help) for info in self._decoders]
         yield "Good to know", ALWAYS
+        yield "The papers", PAPERS
 
     def _key_sections(self) -> Iterable[tuple[str, Rows]]:
         """Yield the keys by subject, with the equivalent commands on screens with a prompt."""

@@ -1,11 +1,38 @@
-"""The last line of a card and its keys: what the reader can do now."""
+"""A card with its heading, its last line and its keys: what the reader can do now."""
 
 from ladechat.lessons.lesson import Lesson, Phase
 from ladechat.lessons.progress import Progress
-from ladechat.lessons.scene import Predict, Task
-from ladechat.lessons.scenes import SCENES
+from ladechat.lessons.scene import Predict, Recall, Task
+from ladechat.lessons.scenes import CHAPTERS, SCENES
+from ladechat.widgets.lessons import LessonCard
 
 ENDED = "The engine has ended. F5 starts it again, and this scene goes on."
+
+
+def shown_card(lesson: Lesson, progress: Progress, waiting: str, *, reminded: bool, ended: bool) -> LessonCard:
+    """Return the card that is shown.
+
+    Args:
+        lesson: the current scene.
+        progress: the number of the scene, and the predictions of all scenes.
+        waiting: the text until the card has its own.
+        reminded: whether the last line says what the card waits for.
+        ended: whether the engine has ended.
+    """
+    page, heading = lesson.page, (lesson.scene.title, where(lesson, progress))
+    choices = page.card.choices if isinstance(page.card, Predict) else ()
+    urgent = reminder(lesson) if reminded else ""
+    last = urgent or hint(lesson, progress, ended)
+    return LessonCard(heading, page.text or waiting, last, choices, page.choice, page.outcome, bool(urgent))
+
+
+def where(lesson: Lesson, progress: Progress) -> str:
+    """Return the reader's place, and the minutes left: those of the scenes, by the cards of this one."""
+    scene, number = lesson.scene, progress.number
+    left = scene.minutes * (len(scene.cards) - lesson.place) / len(scene.cards)
+    left += sum(later.minutes for later in CHAPTERS[number + 1 :])
+    chapter = f"scene {number + 1} of {len(SCENES)} · " if scene in SCENES else ""
+    return f"{chapter}card {lesson.place + 1} of {len(scene.cards)} · {max(round(left), 1)} min left"
 
 
 def hint(lesson: Lesson, progress: Progress, ended: bool) -> str:
@@ -25,12 +52,14 @@ def hint(lesson: Lesson, progress: Progress, ended: bool) -> str:
         return "The engine works · Enter hurries it"
     if isinstance(page.card, Predict) and page.phase is Phase.WAITING:
         return f"Predict: press {_numbers(page.card)}"
+    if isinstance(page.card, Recall) and page.phase is Phase.WAITING:
+        return "Answer in your head · Enter shows the answer"
     if not isinstance(page.card, Task):
         return _way_on(lesson, progress)
     if page.phase is Phase.EXPLAINED:
         return f"{_way_on(lesson, progress)} · or move a slider and try again"
     if lesson.missing:
-        skipped = " · n: next scene" if acts(lesson, progress, "next_scene", ()) else ""
+        skipped = " · n skips" if acts(lesson, progress, "next_scene", ()) else ""
         return f"{lesson.missing} ← → moves it · Tab: another{skipped}"
     return "Enter asks again · ← → move the slider · Tab: another"
 
@@ -56,7 +85,7 @@ def acts(lesson: Lesson, progress: Progress, action: str, parameters: tuple[obje
         case "back", _:
             return lesson.place > 0
         case "next_scene", _:
-            return progress.number + 1 < len(SCENES) or lesson.at_last_card
+            return progress.number + 1 < len(CHAPTERS) or lesson.at_last_card
     return True
 
 
@@ -68,6 +97,6 @@ def _numbers(card: Predict) -> str:
 def _way_on(lesson: Lesson, progress: Progress) -> str:
     if not lesson.at_last_card:
         return "Enter goes on"
-    if progress.number + 1 < len(SCENES):
-        return f"Enter: next scene, {SCENES[progress.number + 1].title}"
+    if progress.number + 1 < len(CHAPTERS):
+        return f"Enter: next scene, {CHAPTERS[progress.number + 1].title}"
     return f"Enter leaves · {progress.right} of {progress.made} predictions came true"

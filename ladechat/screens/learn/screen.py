@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import ClassVar
 
+from msgspec.structs import replace
 from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
@@ -14,12 +15,12 @@ from textual.containers import Container
 from ladechat.keys import LEARN_KEYS
 from ladechat.lessons.lesson import Lesson, Phase
 from ladechat.lessons.progress import Progress, ProgressFile
-from ladechat.lessons.scene import Predict, Scene, Task
-from ladechat.lessons.scenes import SCENES
+from ladechat.lessons.scene import Scene, Task
+from ladechat.lessons.scenes import CHAPTERS, SCENES
 from ladechat.palette import Palette
-from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready, Watch
+from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready, Settings, Watch
 from ladechat.screens.engine_silence import EngineSilence
-from ladechat.screens.learn.lesson_hint import acts, hint, reminder
+from ladechat.screens.learn.lesson_hint import acts, shown_card
 from ladechat.screens.over_chat import OverChat
 from ladechat.screens.slider_commands import command_of, setting_of
 from ladechat.screens.view import commands
@@ -30,7 +31,7 @@ from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import ANSWERING, StatusLine
 from ladechat.widgets.later import Frames
-from ladechat.widgets.lessons import LessonBox, LessonCard, LessonPanels
+from ladechat.widgets.lessons import LessonBox, LessonPanels
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING, Presenter
 from ladechat.widgets.sliders.slider import Slider
@@ -56,6 +57,9 @@ class LearnScreen(OverChat):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(LEARN_KEYS)
+
+    rest_at_full_speed = True
+    """Whether the rest of an answer is decoded at full speed; else it comes one step at a time, and no times count."""
 
     def __init__(
         self, session: Session, progress: Progress, file: ProgressFile | None = None, notice: str = ""
@@ -95,7 +99,7 @@ class LearnScreen(OverChat):
         self._session.show = self.show
         self._session.changed = self._frames.due
         self._session.watch(Watch(costs=True))  # before a panel of pseudo states is seen, which adds these
-        self._presenter.begin(self._session.requested)
+        self._presenter.begin(self._of_the_scene)
         self.watch(self.app, "palette", self._show_palette)
         self._show_card()
         self._frames.due()
@@ -122,7 +126,13 @@ class LearnScreen(OverChat):
 
     @property
     def _scene(self) -> Scene:
-        return SCENES[self._progress.number]
+        return CHAPTERS[self._progress.number]
+
+    @property
+    def _of_the_scene(self) -> Settings:
+        """The settings of the scene, which the engine has not applied while it loads."""
+        scene = self._scene
+        return replace(self._session.requested, decoder=scene.decoder, parameters=dict(scene.parameters))
 
     def _new_lesson(self) -> Lesson:
         return Lesson(self._scene, self._progress.card, self._progress.choices)
@@ -169,7 +179,10 @@ class LearnScreen(OverChat):
         elif lesson.wants_question and not session.asking:
             session.set_pace(session.pace.pause(True))
             session.ask(lesson.scene.question)
-        elif lesson.wants_step:
+        elif lesson.wants_rest and self.rest_at_full_speed:
+            lesson.rest_asked_for()
+            session.set_pace(session.pace.pause(False))
+        elif lesson.wants_step or lesson.wants_rest:
             now = time.monotonic()
             wait = 0.0 if lesson.hurried else self._stepped_at + 1 / STEPS_PER_SECOND - now
             if wait > 0:
@@ -210,31 +223,28 @@ class LearnScreen(OverChat):
 
     def _show_again(self, events: Sequence[Event]) -> None:
         """Redraw the whole screen from these events of the scene."""
-        self._presenter.begin(self._session.requested)
+        self._presenter.begin(self._of_the_scene)
         self._presenter.show([*self._engine_events.values(), *events])
         self._seen = ()
 
     def _show_card(self) -> None:
-        lesson, page, scene = self.lesson, self.lesson.page, self.lesson.scene
+        lesson, page = self.lesson, self.lesson.page
         self._note_progress()
         self._side.show_panel(page.card.panel)
         self._side.query_one(Sliders).disabled = lesson.looking_back
-        choices = page.card.choices if isinstance(page.card, Predict) else ()
-        place = f"scene {self._progress.number + 1} of {len(SCENES)} · card {lesson.place + 1} of {len(scene.cards)}"
-        text = page.text or (ANSWERS if Ready in self._engine_events else LOADS)
+        self._side.show_pace(slowed=lesson.paced)
         seen = (lesson, lesson.place, page.phase, lesson.enter_acts)
         if seen != self._seen:
             self._reminded = False
-        urgent = reminder(lesson) if self._reminded else ""
-        what_to_do = urgent or hint(lesson, self._progress, self._session.state is State.ENDED)
-        heading = (scene.title, place)
-        self._box.show(LessonCard(heading, text, what_to_do, choices, page.choice, page.outcome, bool(urgent)))
+        waiting = ANSWERS if Ready in self._engine_events else LOADS
+        ended = self._session.state is State.ENDED
+        self._box.show(shown_card(lesson, self._progress, waiting, reminded=self._reminded, ended=ended))
         if seen != self._seen:
             self._seen = seen
             self._place_focus()
             self._say_whether_paused()
             self.refresh_bindings()
-        if (lesson.wants_question or lesson.wants_step) and self._session.state is not State.ENDED:
+        if (lesson.wants_question or lesson.wants_step or lesson.wants_rest) and self._session.state is not State.ENDED:
             self._frames.due()
 
     def _say_whether_paused(self) -> None:
@@ -302,7 +312,7 @@ class LearnScreen(OverChat):
         was_back = self.lesson.looking_back
         if self.lesson.to_prediction():
             self._show_gone_on(was_back)
-        elif self._progress.number + 1 < len(SCENES):
+        elif self._progress.number + 1 < len(CHAPTERS):
             self._go_to(self._progress.number + 1)
         elif self.lesson.at_last_card:
             self._progress = self._progress.at_scene(0)
@@ -329,8 +339,8 @@ class LearnScreen(OverChat):
     def commands(self) -> Iterable[SystemCommand]:
         """Yield the commands of the palette: the actions of all keys, and the scenes."""
         yield from commands(self.app, self, [one for one in LEARN_KEYS if "(" not in one.action])
-        for number, scene in enumerate(SCENES):
-            text = f"Scene {number + 1}: {scene.title}"
+        for number, scene in enumerate(CHAPTERS):
+            text = f"Scene {number + 1}: {scene.title}" if scene in SCENES else scene.title
             yield SystemCommand(text, "To the beginning of this scene.", partial(self._go_to, number))
 
     def _go_to(self, scene: int) -> None:

@@ -22,9 +22,17 @@ class BiographyPanel(AnswerPanel):
     def forget(self) -> None:
         self._steps: deque[protocol.Step] = deque(maxlen=MOST_STEPS)
         self._chosen: TokenHistory | None = None
+        self._until: int | None = None
+        """The index of the last step that counts; None: all of them."""
 
     def show_step(self, step: protocol.Step) -> None:
         self._steps.append(step)
+        self._until = None
+        self.redraw()
+
+    def stay_at(self, step: protocol.Step) -> None:
+        """Show the latest accepted draft up to this step, the one at which the other panels stay."""
+        self._until = step.index
         self.redraw()
 
     def show_token(self, steps: Sequence[protocol.Step], place: int) -> None:
@@ -55,5 +63,6 @@ class BiographyPanel(AnswerPanel):
     def _history(self) -> TokenHistory | None:
         if self._chosen is not None:
             return self._chosen
-        place = last_drafted(self._steps)
-        return None if place is None else token_history(list(self._steps), place)
+        steps = [step for step in self._steps if self._until is None or step.index <= self._until]
+        place = last_drafted(steps)
+        return None if place is None else token_history(steps, place)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from textual import events
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.reactive import reactive
@@ -109,6 +109,10 @@ class SidePanels(Vertical):
         strip.show_sizes(self._sizes, Sizes.of(self.query_one(Sliders).values))
         strip.set_class(self._sizes is not None, "-known")
 
+    @on(Panel.Asked)
+    async def _explain(self) -> None:
+        await self.app.run_action("app.explain")
+
     def show_steps(self, steps: Sequence[Step]) -> None:
         """Add steps: the panels count all of them, and draw the last."""
         for step in steps:
@@ -205,6 +209,8 @@ class SidePanels(Vertical):
             step = answer.step(answer.last_accepting)
             for panel in self.query(StepPanel):
                 panel.stay_at(step, len(answer))
+            self.query_one(BiographyPanel).stay_at(step)
+            self.query_one(PolicyPanel).show(answer.choice(answer.last_accepting))
 
     def show_settings(
         self, settings: Settings, decoders: Mapping[str, DecoderInfo], known: Mapping[str, Value]

@@ -24,6 +24,8 @@ SCALE_CELLS = 3
 """Cells of the scale at the left of the bars."""
 GAIN = 1.05
 """An estimated speedup below this counts as no gain, and is explained."""
+LEAST_COMPARED = 4
+"""Below this many compared passes, chance and a busy machine look alike."""
 FEW_TOKENS = 1.2
 """Below this many tokens per pass, a lack of gain is attributed to few accepted drafts, else to the cost of a pass."""
 NEARLY_FULL = 0.75
@@ -45,7 +47,8 @@ class SpeedPanel(AnswerPanel):
     Every figure is a total over the events of this answer.
 
     The estimated speedup is the time that as many plain passes would have taken, as measured by the engine, divided by
-    the time of the steps. It is at most the tokens per pass, since no pass is cheaper than a plain one.
+    the time of the steps. It is at most the tokens per pass, since no pass is cheaper than a plain one. Where it comes
+    out clearly above that, something disturbed the machine, and no times are shown.
     """
 
     NAME = "speed"
@@ -117,30 +120,40 @@ class SpeedPanel(AnswerPanel):
 
     @property
     def measured(self) -> tuple[float, float] | None:
-        """The speedup (the engine's estimate once the answer has ended) and the tokens per pass; None if unknown, and
-        for plain decoding.
+        """The speedup (the engine's estimate once the answer has ended) and the tokens per pass; None if unknown or not
+        credible, and for plain decoding.
         """
-        finished, speedup = self._finished, self._plain_ms / self._compared_ms if self._compared_ms else None
-        if finished is not None and finished.estimated_speedup is not None:
-            speedup = finished.estimated_speedup
-        if speedup is None or not self._steps or not self._looks_ahead:
-            return None
-        per_pass = self._tokens / self._steps
-        return min(speedup, per_pass), per_pass
+        estimated, per_pass = self._estimated, self._tokens / self._steps if self._steps else 0.0
+        speedup = None if estimated is None else protocol.credible_speedup(estimated, per_pass)
+        return None if speedup is None or not self._looks_ahead else (speedup, per_pass)
+
+    @property
+    def _estimated(self) -> float | None:
+        if self._finished is not None and self._finished.estimated_speedup is not None:
+            return self._finished.estimated_speedup
+        return self._plain_ms / self._compared_ms if self._compared_ms else None
+
+    @property
+    def no_times(self) -> list[str]:
+        """Why times are not shown, in versions from long to short; [] if they are."""
+        if self.slowed:
+            return ["slow motion: no times"]
+        busy = self._looks_ahead and self._estimated is not None and self.measured is None
+        if busy and self._compared >= LEAST_COMPARED:
+            return ["something else keeps this machine busy: no times", "machine busy: no times"]
+        return []
 
     def verdict(self) -> list[str]:
         """Return tokens a pass ÷ cost of a pass = speed, from long to short; [] for plain decoding."""
+        if self._looks_ahead and self.no_times:
+            return self.no_times
         measured = self.measured
-        if measured is None or not measured[0]:
-            return []
-        if self.slowed:
-            return ["slow motion: no times"]
-        return gain(measured[1], measured[0])
+        return gain(measured[1], measured[0]) if measured is not None and measured[0] else []
 
     def advice(self) -> list[str]:
         """Return what to try if there is no gain, in versions from long to short."""
         measured = self.measured
-        if measured is None or measured[0] >= GAIN or self.slowed:
+        if measured is None or measured[0] >= GAIN or self.no_times:
             return []
         if measured[1] < FEW_TOKENS:
             return ["try a text that repeats or copies: more drafts are accepted", "a text that repeats gains more"]
@@ -157,14 +170,14 @@ class SpeedPanel(AnswerPanel):
             f"{passes}: {self._tokens / self._steps:.2f} tokens a pass (S in the papers). Plain decoding takes a pass "
             "for each token. This is so on any machine."
         )
-        if (measured := self.measured) is not None and measured[0] and not self.slowed:
+        if (measured := self.measured) is not None and measured[0] and not self.no_times:
             speedup, per_pass = measured
             text += (
                 f" Here a pass took as long as {per_pass / speedup:.1f} plain ones, and {per_pass:.2f} ÷ "
                 f"{per_pass / speedup:.1f} ≈ {speedup:.1f}: the answer came about {speedup:.1f} times as fast as by "
                 "plain decoding."
             )
-        wide = "" if self.slowed else ", and as wide as it took: one cell for the time of a plain pass"
+        wide = "" if self.no_times else ", and as wide as it took: one cell for the time of a plain pass"
         return f"{text} Each bar is a pass, as high as it gave tokens{wide}. Bars of one token are grey."
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -196,7 +209,7 @@ class SpeedPanel(AnswerPanel):
         figures = [
             (f"{self._tokens / self._steps:.2f}" if self._steps else "–", " tokens a pass"),
             ("–" if rate is None else f"{rate:.1f}" if rate < 100 else f"{rate:.0f}", " tok/s"),
-        ][: 1 if self.slowed else 2]
+        ][: 1 if self.no_times else 2]
         row: Row = []
         for number, unit in figures:
             gap = "   " if row else ""
@@ -233,12 +246,12 @@ class SpeedPanel(AnswerPanel):
         return self.faded(faded[bar.step % 2]) if colour is None else Style(color=colour)
 
     def _visible_bars(self, width: int) -> list[Bar]:
-        """Return the latest bars that fit, the first of them cut to fit. In slow motion, times say little: then all are
-        one cell wide.
+        """Return the latest bars that fit, the first of them cut to fit. Where no times are shown, all are one
+        cell wide.
         """
         room, visible = max(1, width - SCALE_CELLS), deque[Bar]()
         for bar in reversed(self._bars):
-            cells = min(1 if self.slowed else bar.cells, room)
+            cells = min(1 if self.no_times else bar.cells, room)
             if not cells:
                 break
             visible.appendleft(bar._replace(cells=cells))
@@ -273,14 +286,14 @@ class SpeedPanel(AnswerPanel):
 
         Passes are compared with plain ones by means over the answer: single passes vary too much.
         """
-        if (done := self._finished) is not None:
+        if (done := self._finished) is not None and not self.no_times:
             short = f"{len(done.token_ids):,} tokens in {duration(done.decode_seconds)}"
             return [f"{short} · prompt {duration(done.prefill_seconds)}", short]
         if (last := self._last) is None:
             return []
         timing = last.timing
         slots = counted(timing.slots, "slot")
-        if self.slowed:
+        if self.no_times:
             return [f"pass of {slots}"]
         if not self._compared or not self._looks_ahead:
             return [f"pass of {slots} · {timing.step_ms:.1f} ms", f"{slots} · {timing.step_ms:.1f} ms"]

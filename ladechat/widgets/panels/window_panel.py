@@ -5,7 +5,7 @@ from typing import NamedTuple
 from rich.style import Style
 
 from ladechat import protocol
-from ladechat.widgets.cells import fit, shorten, visible
+from ladechat.widgets.cells import cell_len, fit, shorten, visible
 from ladechat.widgets.formatting import counted
 from ladechat.widgets.panels.panel import Row, StepPanel
 from ladechat.widgets.panels.pool_panel import WINDOW
@@ -20,6 +20,8 @@ OLDEST_FADED = 0.33
 """How far the oldest row fades. More would make it hard to read on either background."""
 FIXED = "="
 """Before a token, where columns are positions: the pass before had the same token there, a fixed point."""
+LEAST_OF_ORIGIN = 12
+"""Cells for accepted tokens, below which the sentence about their origin is shortened."""
 MOST_FORMED = 100_000
 """Limit on the n-grams of an answer that are remembered, to find the origin of accepted ones."""
 
@@ -71,7 +73,8 @@ class WindowPanel(StepPanel):
 
     def show_step(self, step: protocol.Step) -> None:
         super().show_step(step)
-        self._paid_off = self._origin_of_accepted(step) or self._paid_off
+        if WINDOW in step.origins:
+            self._paid_off = self._origin_of_accepted(step)
         if step.window is not None and step.window.rows:
             self._remember(step.index, step.window)
 
@@ -194,7 +197,9 @@ class WindowPanel(StepPanel):
         paid_off = self._paid_off
         if paid_off is None or self._step is None or paid_off.step > self._step.index:  # may be an earlier pass
             return []
-        after = f" stood here from +{paid_off.column} on, {counted(paid_off.passes, 'pass')} ago"
+        after = f" at +{paid_off.column}, accepted {counted(paid_off.passes, 'pass')} later"
+        if width >= cell_len(" guessed") + cell_len(after) + LEAST_OF_ORIGIN:
+            after = f" guessed{after}"
         text = shorten(" ".join(visible(piece) for piece in paid_off.pieces), max(width - len(after) - 2, 1))
         style = self.palette.style_of_step(paid_off.step, paid_off.accepted)
         return [("‹", self.muted), *self.token(text, style), ("›" + after, self.muted)]

@@ -14,7 +14,10 @@ from ladechat.widgets.cells import cell_len, fit, printable
 from ladechat.widgets.flow import safe
 from ladechat.widgets.sliders.slider import Slider
 
-TEMPERATURE_HELP = "Temperature: 0 takes the likeliest token, above it tokens are drawn."
+TEMPERATURE_HELP = (
+    "Temperature: 0 takes the likeliest token. Above it the token is drawn first, then compared with the drafts: one "
+    "seed, one text."
+)
 TOP_P_HELP = "Top-p: tokens are drawn from the likeliest ones that have this probability together."
 MOST_LABEL_CELLS = 8
 NAMES = {"ngram": "n-gram"}

@@ -64,12 +64,9 @@ class Arrangement(NamedTuple):
         return unseen._replace(seen_window=False, seen_drafts=False)
 
     def for_decoder(self, info: DecoderInfo) -> "Arrangement":
-        """Return the arrangement until the decoder's first step: with a window, unless it is plain decoding, chooses by
-        itself, or has pseudo states.
-        """
+        """Return the arrangement until the decoder's first step: with what the decoder is known to have."""
         lens = info.needs == TRANSFER
-        window = info.tree_attention and info.by_hand is None and not lens
-        return Arrangement(window=window, window_rows=self.window_rows, lens=lens, lens_rows=self.lens_rows)
+        return Arrangement(window=info.window, window_rows=self.window_rows, lens=lens, lens_rows=self.lens_rows)
 
 
 MOST_BYTES = 64 * 1024 * 1024

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 from ladechat import protocol
@@ -11,6 +10,8 @@ from ladechat.widgets.formatting import counted
 from ladechat.widgets.steps.explained import source_of
 
 MODEL = "model"
+MOST_GUESSES = 6
+"""Number of the window's latest guesses that a sentence lists."""
 
 
 class WindowGuess(NamedTuple):
@@ -190,21 +191,17 @@ def _of_the_window(history: TokenHistory) -> list[str]:
     guesses = history.guesses
     if not guesses:
         return []
-    first = guesses[0]
-    changed = sum(one.token != other.token for one, other in pairwise(guesses))
-    when = f"{counted(history.step - first.step, 'pass')} before and {counted(first.ahead, 'token')} ahead"
-    text = f"For its place the window first guessed ‹{visible(first.piece)}›, {when}"
-    if len(guesses) > 1:
-        again = counted(len(guesses) - 1, "more pass")
-        text += f", and changed it {_times(changed)} in {again}" if changed else f", and kept to it in {again}"
-    return [f"{text}: {_when_right(history)}."]
+    first = counted(history.step - guesses[0].step, "pass")
+    more = "… " if len(guesses) > MOST_GUESSES else ""
+    pieces = more + " ".join(f"‹{visible(guess.piece)}›" for guess in guesses[-MOST_GUESSES:])
+    return [f"The window's guesses for this place, from {first} before on: {pieces}, {_when_right(history)}."]
 
 
 def _when_right(history: TokenHistory) -> str:
     """Return when the window had the token at its position. A correct guess may have been replaced again."""
     right = [guess.token == history.token for guess in history.guesses]
     if not any(right):
-        return "never right"
+        return "wrong" if len(right) == 1 else "all wrong"
     if all(right):
         return "right"
     if not right[-1]:
@@ -214,11 +211,7 @@ def _when_right(history: TokenHistory) -> str:
 
 
 def _of_the_pass(history: TokenHistory) -> str:
-    judged = f"The pass judged {counted(history.tested, 'draft')} at once"
+    judged = f"The pass checked {counted(history.tested, 'draft')} at once"
     if not history.saved:
         return f"{judged} and saved none."
     return f"{judged} and gave {counted(history.emitted, 'token')}: {counted(history.saved, 'pass')} saved."
-
-
-def _times(number: int) -> str:
-    return {1: "once", 2: "twice"}.get(number, f"{number} times")
