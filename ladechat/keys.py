@@ -323,6 +323,7 @@ LEARN_KEYS = (
         tooltip="Move the slider of a task.",
     ),
     Binding("left", "back", "Earlier", id="back", tooltip="To the card before."),
+    Binding("right", "next_slot", "Next slot", id="next_slot", tooltip="What the next slot of the pass sees."),
     Binding("backspace", "back", "Earlier", id="back_from_slider", tooltip="To the card before."),
     Binding("1", "answer(0)", "Predict", group=_PREDICT, id="answer_1", tooltip="Predict the first."),
     Binding("2", "answer(1)", "Predict", group=_PREDICT, id="answer_2", tooltip="Predict the second."),

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.style import Style
 
 VERDICT_MARKS = {"accepted": "✓", "rejected": "✗", "untested": "–"}
+VERDICT_WORDS = {"accepted": "accepted", "rejected": "wrong", "untested": "not reached"}
+"""The only words for verdicts on the screen. A guess without room in its pass has none of these: it was not tried."""
 _VERDICTS = {"accepted": Style(bold=True)}
 
 

@@ -32,6 +32,7 @@ from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.shell.cli import app
+from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.transcript.transcript import Transcript
@@ -117,6 +118,7 @@ PLACES: dict[str, type[DOMNode]] = {
     "In a replay": ReplayScreen,
     "In a race": RaceScreen,
     "In the lessons": LearnScreen,
+    "In the Jacobi window": WindowPanel,
     "In the help": HelpScreen,
     "In the explanations": ExplainScreen,
     "In the list of conversations": ConversationsScreen,

@@ -37,6 +37,7 @@ class Page:
         mark: the number of events when its text was complete.
         choice: the reader's prediction.
         outcome: the choice that came true.
+        diagonal, slot: the diagonal and the slot that the text is about, see `LookCard`.
     """
 
     card: Card
@@ -45,6 +46,8 @@ class Page:
     mark: int = 0
     choice: int | None = None
     outcome: int | None = None
+    diagonal: int | None = None
+    slot: int | None = None
 
     @property
     def right(self) -> bool:
@@ -297,6 +300,8 @@ class Lesson:
         elif page.phase is not Phase.RUNNING:
             return
         elif isinstance(card, LookCard) and run.steps and card.until(run):
+            page.diagonal = card.diagonal and card.diagonal(run)
+            page.slot = card.slot and card.slot(run)
             self._tell(page, card.text(run))
         elif isinstance(card, Predict) and run.steps and (run.ended if card.whole else self._stepped(page)):
             page.outcome = card.outcome(run)

@@ -114,11 +114,15 @@ class LookCard:
     Attributes:
         until: returns whether to stop at the last step.
         text: returns the explanation.
+        diagonal: returns the diagonal of the window that the text is about, by its column; None if it is about none.
+        slot: returns the slot whose sight the text is about; the reader can go on to the next ones.
     """
 
     until: Callable[[Run], bool]
     text: Callable[[Run], str]
     panel: str = WINDOW
+    diagonal: Callable[[Run], int | None] | None = None
+    slot: Callable[[Run], int | None] | None = None
 
 
 @dataclass(frozen=True)

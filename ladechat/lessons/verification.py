@@ -24,7 +24,10 @@ BEGINNING = (
     "Every token in a pass takes a slot. Start at the last token of the text: what does the model say next? If a "
     "draft says so too, accept it, go there. Else take the model's token."
 )
-SEEN = "The mask: a slot sees the text, what it follows and itself. So it gets the answer that it would get alone."
+SEEN = (
+    "The mask: a slot sees the text, what it follows and itself (→: the next slot). So it gets the answer that it "
+    "would get alone."
+)
 QUESTION = "How many tokens will the next pass bring?"
 TASK = "Does the text depend on drafts? Change W, N or G, ask again."
 END = (
@@ -49,6 +52,12 @@ def _walked(run: Run) -> str:
         f"{step.timing.slots} slots, {len(step.draft.verdicts)} of them drafts. The model said "
         f"{quoted(*accepted(step))}, drafts, accepted{own}. {wrong} wrong; {unreached} after a wrong one, not reached."
     )
+
+
+def _last_accepted(run: Run) -> int | None:
+    """Return the slot of the last accepted draft, which sees the longest path that came true."""
+    verdicts = [] if run.last.draft is None else run.last.draft.verdicts
+    return max((slot for slot, verdict in enumerate(verdicts, 1) if verdict == "accepted"), default=None)
 
 
 def _next_pass(run: Run) -> str:
@@ -79,7 +88,7 @@ SCENE = Scene(
     cards=(
         Say(BEGINNING, POOL),
         LookCard(_three_with_pool, _walked, POOL),
-        LookCard(at_once, lambda _: SEEN, MASK),
+        LookCard(at_once, lambda _: SEEN, MASK, slot=_last_accepted),
         Predict(QUESTION, ("one", "two", "three or more"), by_tokens(3), _next_pass, POOL),
         Task(TASK, "window", moved(PARAMETERS), _same_text, POOL),
         Say(END, POOL),

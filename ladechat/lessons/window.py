@@ -36,8 +36,8 @@ def _diagonal(run: Run) -> str:
         return "The window had no room in this pass."
     ngram = [*(row[place] for row in step.window.rows), step.window.fresh[place]]
     return (
-        f"Follow a diagonal ↘ down to 'new': {quoted(*ngram)}. Each was written after those above it: an n-gram of "
-        f"N = {len(ngram)} tokens. Diagonals and their ends go into the pool: {step.pool.added} were new."
+        f"Follow the marked diagonal ↘ down to 'new': {quoted(*ngram)}. Each was written after those above it: an "
+        f"n-gram of N = {len(ngram)} tokens. Diagonals and their ends go into the pool: {step.pool.added} were new."
     )
 
 
@@ -77,7 +77,7 @@ SCENE = Scene(
     parameters={"window": 5, "ngram": 4, "guesses": 5},
     cards=(
         Say(BEGINNING),
-        LookCard(at_step(6), _diagonal),
+        LookCard(at_step(6), _diagonal, diagonal=named_diagonal),
         Predict(QUESTION, ("on top", "lowest, as row −1", "nowhere"), moved_up, _where_it_went),
         LookCard(_from_window, _came_true),
         Task(TASK, "window", set_to("window", "W", 1, 1), _narrower),

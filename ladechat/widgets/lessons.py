@@ -98,8 +98,8 @@ ROWS_FOR_ALL = 36
 WITH_EVERY_DECODER = "speed"
 LENS_PANEL, LENS_ROWS = "lens", 16
 """The panel of pseudo states has room for its words where a card is about it."""
-POOL = "pool"
-"""It gives its place to the mask where a card is about that."""
+CROWDS = ("pool", WITH_EVERY_DECODER)
+"""They give their place to the mask where a card is about that."""
 
 
 class LessonPanels(SidePanels):
@@ -134,7 +134,7 @@ class LessonPanels(SidePanels):
         for panel in (one for one in self.query(Panel) if not isinstance(one, SlotStrip)):
             on_request = isinstance(panel, CostPanel | MethodsPanel)
             among_others = not on_request and (panel.display or panel.id == WITH_EVERY_DECODER)
-            crowds = panel.id == POOL and wanted == View.MASK.value
+            crowds = panel.id in CROWDS and wanted == View.MASK.value
             panel.display = panel.id == wanted or (among_others and not low and not crowds)
         if wanted == LENS_PANEL:
             self.query_one(LensPanel).styles.height = LENS_ROWS

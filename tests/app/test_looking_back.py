@@ -283,3 +283,18 @@ async def test_the_footer_has_room_for_the_keys_that_act(size: tuple[int, int]) 
         assert footer_has_room(stage.app)
         await press(pilot, "x", brings=lambda: "Explain" not in names())
         assert "Send" in names()
+
+
+async def test_the_window_lends_the_arrow_keys_after_a_click_and_esc_gives_the_focus_back() -> None:
+    async with Stage(decoder="lookahead").running(size=SIZE) as (pilot, stage):
+        await answered(pilot, stage, "One?")
+        await press(pilot, "left", brings=lambda: looked_at(stage) is not None)
+        window = stage.app.query_one(WindowPanel)
+        await until(lambda: window.region.area > 0, pilot)
+        async with brings(lambda: window.diagonal is not None, pilot):
+            await pilot.click(window, offset=(8, 2))
+        before, place = window.diagonal, looked_at(stage)
+        await press(pilot, "right", brings=lambda: window.diagonal != before)
+        assert looked_at(stage) == place, "the arrow key did not go to the next pass"
+        await press(pilot, "escape", brings=lambda: window.diagonal is None)
+        assert stage.app.focused is stage.app.query_one(Prompt) and looked_at(stage) == place

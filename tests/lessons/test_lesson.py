@@ -4,7 +4,21 @@ import pytest
 from msgspec.structs import replace
 
 from ladechat.lessons.lesson import MISSED, PASSED_ALREADY, Lesson, Phase
-from ladechat.lessons.scene import Card, LookCard, Predict, Recall, Run, Say, Scene, Task, at_step, by_tokens, set_to
+from ladechat.lessons.scene import (
+    Card,
+    LookCard,
+    Predict,
+    Recall,
+    Run,
+    Say,
+    Scene,
+    Task,
+    at_step,
+    by_tokens,
+    quoted,
+    set_to,
+)
+from ladechat.lessons.scenes import SCENES
 from ladechat.protocol import Asked, Event, Failed, Settings, SettingsApplied, Step, TurnStarted
 from tests.widgets import sample_steps
 
@@ -252,3 +266,22 @@ def test_the_answer_to_a_question_is_hidden_until_it_is_asked_for() -> None:
     assert lesson.at_last_card
     again = Lesson(scene(Recall("What is W?", "Its places."), END), reached=1)
     assert again.place == 1
+
+
+def test_what_a_card_marks_stays_with_it_while_the_answer_goes_on() -> None:
+    marked = LookCard(at_step(1), lambda run: "a", diagonal=lambda run: run.passes, slot=lambda run: 3 * run.passes)
+    lesson = Lesson(scene(SAY, marked, LOOK, END))
+    playing = Playing(lesson)
+    for _ in range(2):
+        playing.go_on()
+    assert (lesson.page.card, lesson.page.diagonal, lesson.page.slot) == (LOOK, None, None)
+    lesson.back()
+    assert (lesson.page.card, lesson.page.diagonal, lesson.page.slot) == (marked, 1, 3)
+
+
+def test_the_diagonal_that_scene_3_names_is_the_one_that_it_marks() -> None:
+    run = Run(1, steps=[sample_steps.answer(5, 4)[2]])
+    card = next(one for one in SCENES[2].cards if isinstance(one, LookCard) and one.diagonal is not None)
+    window, place = run.last.window, card.diagonal and card.diagonal(run)
+    assert window is not None and place is not None
+    assert quoted(*(row[place] for row in window.rows), window.fresh[place]) in card.text(run)

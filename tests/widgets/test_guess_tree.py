@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat.protocol import Candidate
-from ladechat.widgets.steps.draft_tree import branches, in_lines, verdict_of
+from ladechat.widgets.steps.guesses import branches, first_lines, in_lines, verdict_of
 from tests.widgets.sample_steps import candidate, draft_tree
 
 TOKENS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4)
@@ -45,3 +45,14 @@ def test_the_branches_of_a_draft_tree_are_its_paths_but_for_those_known_already(
     assert branches(tree, guesses) == []
     for ids in tried:
         assert verdict_of(tree, ids) in ("rejected", "untested")
+
+
+@given(GUESSES, st.integers(0, 9))
+def test_a_guess_keeps_its_number_wherever_it_stands(guesses: list[Candidate], most: int) -> None:
+    numbers = {tuple(line.guess.token_ids): line.number for line in in_lines(guesses)}
+    unique = len(numbers) == len(guesses)
+    for line in first_lines(guesses, most) if unique else []:
+        assert line.number == numbers[tuple(line.guess.token_ids)]
+    assert sorted(line.number for line in in_lines(guesses) if line.guess.tried) == list(
+        range(1, 1 + sum(guess.tried for guess in guesses))
+    )

@@ -3,83 +3,146 @@
 import msgspec
 import pytest
 from rich.style import Style
+from textual.events import MouseScrollDown
 
 from ladechat.palette import Palette
-from ladechat.widgets.panels.mask_panel import UPPER_HALF, MaskPanel
-from tests.widgets.hosting import Host, drawn, hosted, lines, showing
-from tests.widgets.sample_steps import answer, candidate, plain_step, pool_view, step, timing, window_view
+from ladechat.widgets.cells import visible
+from ladechat.widgets.panels.mask_panel import SEEN, UNSEEN, MaskPanel
+from ladechat.widgets.panels.pool_panel import PoolPanel
+from ladechat.widgets.steps.draft_tree import slots_of
+from tests.waiting import until
+from tests.widgets.hosting import Host, drawn, hosted, lines, showing, style_of
+from tests.widgets.sample_steps import (
+    answer,
+    candidate,
+    lens_view,
+    plain_step,
+    pool_view,
+    step,
+    timing,
+    window_view,
+)
 
 GUESSES = [candidate(["a", "b"], "prompt", 2), candidate(["a", "c"], "suffix", 1), candidate(["x"], "suffix")]
 DRAFTS = step(["a", "b", "."], index=4, pool=pool_view("the", GUESSES), time=timing(5))
-FILLED = ["#....", "##...", "###..", "##.#.", "#...#"]
+FILLED = ["■····", "■■···", "■■■··", "■■·■·", "■···■"]
 """Slots: the; a, b; c below a; x."""
 
 
-def cells(panel: MaskPanel, size: int) -> list[list[Style]]:
-    """The style of each cell of the mask, line by line."""
-    styles: list[list[Style]] = []
-    for strip in panel.render_lines(panel.size.region)[1:]:
-        row: list[Style] = []
-        for segment in strip:
-            row += [segment.style or Style()] * len(segment.text)
-        styles.append(row[:size])
-    return styles
+LABEL = 20
+"""Cells before the picture in a panel of at least 48."""
 
 
-async def test_with_room_a_slot_has_a_line_and_two_cells_a_column() -> None:
-    async with hosted(showing(MaskPanel(), DRAFTS), 60, 12) as (pilot, panel):
-        styles = cells(panel, 10)[:5]
-        empty = styles[0][8].bgcolor
-        assert ["".join("#."[one.bgcolor == empty] for one in row[::2]) for row in styles] == FILLED
-        step_colour = Palette().style_of_step(4, 3).color
-        assert {row[0].bgcolor for row in styles[1:3]} == {step_colour}, "a and b were accepted"
-        assert step_colour not in {one.bgcolor for row in (styles[0], *styles[3:]) for one in row}
+def picture(panel: MaskPanel) -> list[str]:
+    """Each line of the mask: its cells, without borders."""
+    shown = [line[LABEL:] for line in lines(panel)[2:] if SEEN in line[LABEL:]]
+    return ["".join(sign for sign in line if sign in f"{SEEN}{UNSEEN}") for line in shown]
+
+
+async def test_each_slot_has_a_line_with_its_guess_its_verdict_and_what_it_sees() -> None:
+    async with hosted(showing(MaskPanel(), DRAFTS), 60, 12) as (_, panel):
+        assert picture(panel) == FILLED
         shown = lines(panel)
-        assert shown[0].split() == ["attention", "mask", "of", "this", "pass", "5", "slots", "·", "3", "branches"]
-        assert [line.split() for line in shown[1:6]] == [
-            ["last", "the"], ["branch", "1", "a"], ["b"], ["branch", "2", "c"], ["branch", "3", "x"],
+        assert shown[0].split() == ["attention", "mask", "of", "this", "pass", "5", "slots", "=", "1", "+", "4"]
+        assert [line[:LABEL].split() for line in shown[2:7]] == [
+            ["last", "the"], ["guess", "1", "✓a"], ["✓b"], ["guess", "2", "✗c"], ["guess", "3", "✗x"],
         ]  # fmt: skip
-        assert shown[6] == "filled: row sees column · in colour: accepted"
-        assert shown[7] == "and all see the 120 tokens before"
-        panel.palette = Palette(colour=False)
-        assert (await drawn(pilot, panel))[6] == "filled: row sees column · strongest: accepted"
+        assert style_of(panel, "a", 3).color == Palette().style_of_step(4, 3).color
+        assert shown[7].startswith(f"{SEEN} the slot of this line sees")
+        assert shown[8] == "and all see the 120 tokens of the text before"
 
 
-async def test_with_little_room_two_slots_share_a_line() -> None:
-    async with hosted(showing(MaskPanel(), DRAFTS), 36, 7) as (_, panel):
-        assert [line[:5] for line in lines(panel)[1:4]] == [UPPER_HALF * 5] * 3
-        styles = cells(panel, 5)[:3]
-        empty = styles[0][4].color
-        halves = [[one.color for one in row] for row in styles], [[one.bgcolor for one in row] for row in styles]
-        drawn_rows = ["".join("#."[one == empty] for one in row) for pair in zip(*halves, strict=True) for row in pair]
-        assert drawn_rows[:5] == FILLED
+BOTH = step(
+    ["b", "."],
+    index=4,
+    window=window_view([["the", "a"], ["b", "c"]], ["x", "y"]),
+    pool=pool_view(
+        "the", [candidate(["a", "c"], "window"), candidate(["b"], "window", 1), candidate(["q", "r"], "prompt")]
+    ),
+    time=timing(6),
+)
+
+
+async def test_the_two_branches_are_named_and_guesses_have_the_numbers_of_the_pool() -> None:
+    async with hosted(showing(MaskPanel(), BOTH), 60, 16) as (_, panel):
+        shown = lines(panel)
+        assert [line.strip("─ ").strip() for line in shown if line.startswith("──")] == [
+            "lookahead branch", "verification branch",
+        ]  # fmt: skip
+        assert shown[1].split() == ["last", "−2", "−1", "guesses"], "columns have names as far as there is room"
+        labels = [line[:LABEL].split() for line in shown[2:] if SEEN in line[LABEL:]]
+        assert labels[-2:] == [["guess", "3", "✗q"], ["–r"]]
+    async with hosted(showing(PoolPanel(), BOTH), 60, 12) as (_, pool):
+        assert any(line.startswith("3 ✗q –r") for line in lines(pool))
+
+
+@pytest.mark.parametrize("size", [(48, 30), (36, 20), (60, 12)])
+async def test_sixty_slots_have_sixty_lines_which_scroll_to_the_selected_one(size: tuple[int, int]) -> None:
+    large = answer(12, 6)[2]
+    slots = slots_of(large)
+    many = msgspec.structs.replace(large, timing=timing(len(slots)))
+    async with hosted(showing(MaskPanel(), many), *size) as (pilot, panel):
+        for index, slot in enumerate(slots):
+            panel.slot = index
+            shown = await drawn(pilot, panel)
+            label = next(line for line in range(2, size[1]) if style_of_label(panel, line).reverse)
+            assert visible(slot.piece)[:4] in shown[label]
+        panel.slot = None
+        assert "more" in (await drawn(pilot, panel))[0]
+
+
+def style_of_label(panel: MaskPanel, line: int) -> Style:
+    """The style of the token at the beginning of a line."""
+    strip = panel.render_lines(panel.size.region)[line]
+    return next((one.style or Style() for one in strip if one.style and one.style.reverse), Style())
+
+
+async def test_the_wheel_scrolls_what_does_not_fit() -> None:
+    large = answer(12, 6)[2]
+    async with hosted(showing(MaskPanel(), large), 60, 12) as (pilot, panel):
+        first = lines(panel)[2]
+        panel.post_message(MouseScrollDown(panel, 5, 5, 0, 1, 0, False, False, False))
+        await until(lambda: lines(panel)[2] != first, pilot)
+
+
+async def test_pseudo_states_of_the_last_accepted_slot_see_its_path_and_those_before_them() -> None:
+    lens = lens_view("the", [["a"], ["a", "b"], ["a", "b"]])
+    panel = showing(MaskPanel(), msgspec.structs.replace(DRAFTS, lens=lens))
+    panel.carriers = 5
+    async with hosted(panel, 60, 16) as (pilot, _):
+        shown = lines(panel)
+        assert "── pseudo states of ‹b› ───" in "\n".join(shown)
+        rows = [line for line in shown if line[:LABEL].split()[-1:] in (["t+2"], ["t+3"])]
+        assert [line[LABEL:].count(SEEN) for line in rows] == [4, 5], "the, a, b; itself; and the second sees the first"
+        panel.carriers = 2
+        panel.refresh()
+        assert "pseudo" not in "".join(await drawn(pilot, panel)), "the third slot carried none"
+        panel.carriers = 5
+        panel.slot = 4
+        assert "pseudo states of ‹x›" in "\n".join(await drawn(pilot, panel))
 
 
 async def test_the_scale_does_not_change_from_step_to_step() -> None:
     panel = MaskPanel()
-    big = msgspec.structs.replace(DRAFTS, timing=timing(40))
+    big = msgspec.structs.replace(DRAFTS, timing=timing(30))
     async with Host(panel, 60, 12).run_test() as pilot:
         panel.show_step(big)
-        assert "35 of the slots are not named in this recording" in (await drawn(pilot, panel))
+        assert "25 of the slots are not named in this recording" in (await drawn(pilot, panel))
         panel.show_step(DRAFTS)
-        assert UPPER_HALF in (await drawn(pilot, panel))[1], "as small as for the largest pass of the answer"
+        small = (await drawn(pilot, panel))[3]
         panel.clear()
         assert (await drawn(pilot, panel))[1] == "Fills with the first pass."
         panel.show_step(DRAFTS)
-        assert UPPER_HALF not in "".join(await drawn(pilot, panel))
+        assert len((await drawn(pilot, panel))[3]) > len(small), "the other was as small as for the largest pass"
 
 
 def test_it_explains_the_pass_in_its_numbers() -> None:
     panel = MaskPanel()
     assert "from the first pass on" in panel.explain()
     panel.show_step(DRAFTS)
-    assert panel.explain().startswith("5 slots went through the model at once: the last token and 4 drafted tokens.")
-    assert "So 3 branches had one pass together" in panel.explain()
-    known = [*GUESSES[:1], candidate(["x"], "window")]
-    window = window_view([["the", "x"]], ["y", "z"])
-    panel.show_step(step(["a", "b", "."], window=window, pool=pool_view("the", known), time=timing(4)))
-    assert "the last token, 1 guess of the Jacobi window and 2 drafted tokens." in panel.explain()
-    assert "So the window and 1 branch had one pass together" in panel.explain()
+    assert panel.explain().startswith("5 slots went through the model at once: the last token; 4 drafts in guesses.")
+    panel.show_step(BOTH)
+    assert "3 in the window, the lookahead branch; 2 drafts in guesses, the verification branch." in panel.explain()
     panel.show_step(plain_step())
     assert panel.explain().startswith("One slot, the last token, which sees itself and the 120 tokens")
 

@@ -4,6 +4,9 @@ import pytest
 from rich.cells import cell_len
 
 from ladechat.palette import Palette
+from ladechat.widgets.panels.mask_panel import MaskPanel
+from ladechat.widgets.panels.pool_panel import PoolPanel
+from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.panels.window_panel import WindowPanel
 from tests.waiting import until
 from tests.widgets.hosting import Host, drawn, hosted, lines, showing, style_of
@@ -40,16 +43,23 @@ async def test_columns_are_positions_and_ngrams_read_down_the_stairs() -> None:
                 assert line[at[f"+{start + column}"] :].startswith(token)
 
 
-async def test_a_column_of_the_window_is_called_what_it_looks_like() -> None:
+async def test_a_diagonal_of_the_window_is_described_as_it_looks() -> None:
     async with hosted(four_gram_step(), 60, 8) as (pilot, panel):
-        assert lines(panel)[6].startswith("read ↘: an n-gram of the window")
-        assert "runs slanted here (↘)" in panel.explain() and "N = 4 tokens" in panel.explain()
+        assert lines(panel)[6].startswith("along ↘: an n-gram · = as the pass before")
+        assert "a diagonal ↘ from the top row" in panel.explain() and "N = 4 tokens" in panel.explain()
         panel.styles.width = 40
         await until(lambda: panel.content_size.width == 40, pilot)
-        assert lines(panel)[6].split("  ")[0] == "read ↘: an n-gram"
+        assert lines(panel)[6].split("  ")[0] == "along ↘: an n-gram"
         panel.styles.width = 30
         await until(lambda: panel.content_size.width == 30, pilot)
-        assert lines(panel)[6] == "read ↓: an n-gram" and "is read downwards (↓)" in panel.explain()
+        assert lines(panel)[6] == "along ↓: an n-gram" and "a diagonal ↓ from the top" in panel.explain()
+
+
+async def test_colours_are_explained_only_where_there_are_any() -> None:
+    async with hosted(four_gram_step(), 80, 8) as (pilot, panel):
+        assert "coloured: the right token" in lines(panel)[6]
+        panel.show_step(step([" zzz"], index=5, window=window_view(ROWS, FRESH)))
+        assert "coloured" not in (await drawn(pilot, panel))[6]
 
 
 async def test_the_block_of_jacobi_decoding_has_the_w_of_its_slider_and_no_n_grams() -> None:
@@ -57,7 +67,10 @@ async def test_the_block_of_jacobi_decoding_has_the_w_of_its_slider_and_no_n_gra
     async with hosted(showing(WindowPanel(), step([" pool"], index=2, window=block)), 60, 6) as (_, panel):
         shown = lines(panel)
         assert shown[0].endswith(" W 2") and "n-gram" not in " ".join(shown)
-        assert panel.explain().startswith("A block of W = 2 guesses") and "1 of its 2 guesses" in panel.explain()
+        assert (
+            panel.explain().startswith("A block of W = 2 guesses")
+            and "1 of its 2 guesses was the right" in panel.explain()
+        )
 
 
 async def test_a_block_that_the_limit_of_the_answer_cuts_keeps_the_w_that_was_set() -> None:
@@ -88,14 +101,14 @@ async def test_in_a_narrow_panel_columns_stand_upright_under_the_position_where_
         ]
 
 
-async def test_accepted_tokens_are_traced_to_the_column_that_they_were() -> None:
+async def test_accepted_tokens_are_traced_to_the_diagonal_that_they_were() -> None:
     panel = four_gram_step()
     drafted = pool_view(" pool", [candidate([" holds", " n", "-grams"], "window", 2)])
     async with Host(panel, 60, 8).run_test() as pilot:
         assert not any("later" in line for line in lines(panel))
         view = window_view([[" pool", "x"], ["y", "z"], ["y", "z"]], ["y", "z"])
         panel.show_step(step([" holds", " n", " of"], index=6, window=view, pool=drafted))
-        assert (await drawn(pilot, panel))[-1] == "‹·holds ·n› guessed at +1, accepted 2 passes later"
+        assert (await drawn(pilot, panel))[-1] == "‹·holds ·n› guessed at +2, accepted 2 passes later"
         panel.show_step(step([" other"], index=7, window=view))
         assert (await drawn(pilot, panel))[-1].endswith("2 passes later"), "it counts from the guess, not from now"
         path = pool_view(" pool", [candidate([" was"], "window", 1)])
@@ -182,3 +195,112 @@ async def test_a_burst_of_steps_is_painted_a_few_times_and_ends_with_the_last(mo
         monkeypatch.undo()
         panel.refresh()
         assert "last" in lines(panel)[2]
+
+
+WHOLE = step(
+    [" pool", " keeps", "."],
+    index=4,
+    window=window_view(ROWS, FRESH),
+    pool=pool_view(
+        "the",
+        [
+            candidate([" pool", " keeps"], "window", 2),
+            candidate([" pool", " holds", "-grams"], "window", 1),
+            candidate([" pool", " keeps", " n"], "window", 2),
+            candidate([" pool", " keeps", " n", "-grams"], "window", 2),
+        ],
+    ),
+)
+"""The last token, and the nodes of the window below it: +1 pool; +2 keeps and holds; n, and -grams twice."""
+
+
+async def test_each_draft_of_the_window_has_its_verdict_once() -> None:
+    async with hosted(showing(WindowPanel(), WHOLE), 60, 8) as (_, panel):
+        shown = [line.split()[1:] for line in lines(panel)[2:6]]
+        assert shown == [
+            ["the", "✓·pool", "✓·keeps"],
+            ["=·pool", "✗·holds", "✗·n"],
+            ["=·keeps", "=·n", "–-grams"],
+            ["=·n", "=-grams", "·of"],
+        ]
+        assert WHOLE.draft is not None
+        marks = "".join(mark for row in shown[:3] for cell in row for mark in cell[0])
+        assert sum(marks.count(mark) for mark in "✓✗–") == len(WHOLE.draft.verdicts) - 1, (
+            "-grams after holds is no cell"
+        )
+
+
+async def test_a_marked_diagonal_is_inverse_from_the_oldest_row_to_the_fresh_one_and_the_rest_is_quiet() -> None:
+    async with hosted(showing(WindowPanel(), WHOLE), 60, 9) as (pilot, panel):
+        panel.diagonal = 1
+        shown = await drawn(pilot, panel)
+        for line, word in zip(range(2, 6), ("pool", "holds", "n", "-grams"), strict=True):
+            assert style_of(panel, word, line).reverse
+        assert not style_of(panel, "keeps", 2).reverse
+        assert style_of(panel, "keeps", 2).color == panel.muted.color
+        assert shown[6].index("↓") == shown[5].index("-grams"), "it drops out of the fresh row"
+
+
+@pytest.mark.parametrize("width", [30, 44, 60])
+@pytest.mark.parametrize("diagonal", [0, 7, 14])
+async def test_where_columns_are_cut_the_marked_ones_stay(width: int, diagonal: int) -> None:
+    shown = answer(15, 4)[2]
+    assert shown.window is not None
+    async with hosted(showing(WindowPanel(), shown), width, 9) as (_, panel):
+        panel.diagonal = diagonal
+        inverse = [
+            "".join(segment.text for segment in strip if segment.style and segment.style.reverse)
+            for strip in panel.render_lines(panel.size.region)
+        ]
+        assert sum(bool(text) for text in inverse) == 4
+
+
+def marked(window: WindowPanel) -> tuple[int | None, int | None]:
+    return window.diagonal, window.slot
+
+
+@pytest.mark.parametrize("width", [30, 60, 78])
+async def test_a_click_marks_a_diagonal_a_second_one_what_its_slot_sees_a_third_nothing(width: int) -> None:
+    async with hosted(SidePanels(), width, 40) as (pilot, side):
+        side.show_steps([WHOLE])
+        window = side.query_one(WindowPanel)
+        await drawn(pilot, window)
+        line = next(y for y, text in enumerate(lines(window)) if text.lstrip().startswith("−2"))
+        place = (lines(window)[line].index("holds"), line)
+        await pilot.click(window, offset=place)
+        assert (window.diagonal, window.slot) == (1, None)
+        assert side.query_one(PoolPanel).diagonal == 1
+        await pilot.click(window, offset=place)
+        assert WHOLE.draft is not None and window.slot is not None
+        assert (window.diagonal, WHOLE.draft.pieces[window.slot - 1]) == (None, " holds")
+        assert side.query_one(MaskPanel).slot == window.slot
+        await pilot.click(window, offset=place)
+        assert marked(window) == (None, None)
+
+
+async def test_keys_go_from_diagonal_to_diagonal_and_from_slot_to_slot() -> None:
+    async with hosted(SidePanels(), 60, 40) as (pilot, side):
+        side.show_steps([WHOLE])
+        window = side.query_one(WindowPanel)
+        window.focus()
+        for key, diagonal in (("right", 0), ("right", 1), ("left", 0), ("left", 2)):
+            await pilot.press(key)
+            assert window.diagonal == diagonal
+        await pilot.press("enter")
+        first = window.slot
+        assert first is not None and window.diagonal is None
+        await pilot.press("right")
+        assert window.slot != first
+        side.clear()
+        assert marked(window) == (None, None), "another answer has other cells"
+
+
+async def test_what_a_slot_sees_is_lit_and_said() -> None:
+    async with hosted(showing(WindowPanel(), WHOLE), 70, 9) as (pilot, panel):
+        assert WHOLE.draft is not None
+        panel.slot = 1 + WHOLE.draft.pieces.index(" holds")
+        shown = await drawn(pilot, panel)
+        assert style_of(panel, "holds", 3).reverse
+        assert style_of(panel, "the", 2).bold and style_of(panel, "pool", 2).bold
+        assert not style_of(panel, "keeps", 2).bold
+        assert shown[6].startswith("‹·holds› (row −2, +2) sees the text, ‹the› ‹·pool› and itself")

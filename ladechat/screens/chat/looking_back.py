@@ -63,5 +63,6 @@ class LookingBack:
             self._chat.notify(NEVER_KNOWN)
         elif not self._inspection.look_at_step(step.turn, step.step, step.token):
             self._chat.notify(STEPS_DROPPED)
+        self._chat.view.side.point_at(step.diagonal)
         self._chat.prompt.focus()
         self._keys.lend()

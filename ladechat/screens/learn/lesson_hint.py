@@ -84,6 +84,8 @@ def acts(lesson: Lesson, progress: Progress, action: str, parameters: tuple[obje
             return lesson.enter_acts == (action == "go_on")
         case "back", _:
             return lesson.place > 0
+        case "next_slot", _:
+            return page.slot is not None
         case "next_scene", _:
             return progress.number + 1 < len(CHAPTERS) or lesson.at_last_card
     return True

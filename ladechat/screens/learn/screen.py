@@ -241,6 +241,7 @@ class LearnScreen(OverChat):
         self._box.show(shown_card(lesson, self._progress, waiting, reminded=self._reminded, ended=ended))
         if seen != self._seen:
             self._seen = seen
+            self._side.point_at(page.diagonal, page.slot)
             self._place_focus()
             self._say_whether_paused()
             self.refresh_bindings()
@@ -306,6 +307,10 @@ class LearnScreen(OverChat):
         """Answer a prediction."""
         self.lesson.choose(choice)
         self._show_card()
+
+    def action_next_slot(self) -> None:
+        """Show what the next slot of the pass sees."""
+        self._side.next_slot()
 
     def action_next_scene(self) -> None:
         """Go to the next scene, once its prediction has been shown; after the last scene, leave."""

@@ -269,6 +269,7 @@ class ReplayScreen(OverChat):
             self.notify(NEVER_KNOWN)
         else:
             self.go(position)
+            self.view.side.point_at(event.diagonal)
 
     def _jump(self, position: int) -> None:
         """Move to a position, and keep playing if it was playing."""

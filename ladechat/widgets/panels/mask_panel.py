@@ -1,61 +1,128 @@
 """The attention mask of one pass: which slots attend to which, as in the method's figure, but of the pass just run."""
 
-from rich.color import Color
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from itertools import groupby
+from typing import NamedTuple
+
 from rich.style import Style
+from textual import events
+from textual.reactive import reactive
 
 from ladechat import protocol
-from ladechat.widgets.cells import cell_len, shorten, visible
+from ladechat.palette import VERDICT_MARKS
+from ladechat.widgets.cells import fit, visible
 from ladechat.widgets.formatting import counted
 from ladechat.widgets.panels.panel import Row, StepPanel, longest
-from ladechat.widgets.steps.draft_tree import LAST, Slot, branches_of, mask_of, slots_of
+from ladechat.widgets.steps.draft_tree import Slot, mask_of, sight, slots_of
 
-UPPER_HALF = "▀"
-UNSEEN_FADED = 0.9
-WINDOW_FADED = 0.55
-BRANCHES_FADED = (0.15, 0.4)
-"""Branches alternate between two shades, so that neighbours differ; the colour of the step marks accepted tokens."""
-LABEL_GAP = 2
-MIN_LABEL_CELLS = 12
-TOKEN_CELLS = 12
+SEEN, UNSEEN = "■", "·"
+HALVES = " ▐▌█"
+"""Two columns in one cell: neither is seen, the right one, the left one, both."""
+NAME_CELLS = 9
+TOKEN_CELLS, LEAST_TOKEN_CELLS = 9, 6
+WIDE = 48
+"""Minimum width, in cells, at which tokens have `TOKEN_CELLS`."""
+LAST_CELLS = 5
+LINES_A_NOTCH = 3
+"""Lines that a notch of the mouse wheel scrolls."""
+UNSEEN_FADED, OTHERS_FADED = 0.7, 0.45
+LAST, GUESSES, PSEUDO = "last", "guesses", "pseudo"
+
+
+class Line(NamedTuple):
+    """A line of the picture: a slot, a pseudo state, or the heading of a block.
+
+    Attributes:
+        name: the row of the window or the guess, where it begins; or the heading.
+        slot: the index of the slot; None for a heading.
+        ahead: for a pseudo state, the number of tokens ahead that it guesses; 0 for a slot.
+    """
+
+    name: str
+    slot: int | None = None
+    ahead: int = 0
+
+
+class Block(NamedTuple):
+    """Columns that belong together.
+
+    Attributes:
+        name: the heading.
+        slots: the indices of their slots, or of pseudo states.
+        pseudo: whether these are pseudo states.
+    """
+
+    name: str
+    slots: Sequence[int]
+    pseudo: bool = False
+
+
+class Scale(IntEnum):
+    """The half cells of a column."""
+
+    DOUBLE = 4
+    SINGLE = 2
+    HALF = 1
+
+    def cells(self, block: Block) -> int:
+        """Return the cells of a block."""
+        return LAST_CELLS if block.name == LAST else -(-len(block.slots) * self // 2)
+
+    def drawn(self, block: Block, seen: Sequence[bool], style: Style, unseen: Style) -> Row:
+        """Return a line's cells of a block: which of its slots are seen."""
+        cells = self.cells(block)
+        if self is Scale.HALF and block.name != LAST:
+            pairs = [seen[i : i + 2] for i in range(0, len(seen), 2)]
+            signs = "".join(HALVES[2 * pair[0] + (len(pair) > 1 and pair[1])] for pair in pairs)
+            return [(signs.ljust(cells), style)]
+        gap = " " * (self is Scale.DOUBLE)
+        row: Row = [
+            (((SEEN if one else UNSEEN) + gap) * len(list(alike)), style if one else unseen)
+            for one, alike in groupby(seen)
+        ]
+        return [*row, (" " * (cells - (1 + len(gap)) * len(seen)), Style())]
 
 
 class MaskPanel(StepPanel):
-    """A row for each query slot, a column for each key slot.
+    """A line for each slot that asks, a column for each slot that is seen, in blocks with names.
 
-    Two slots share a line of the screen, unless there is room for all passes of the answer with one slot per line.
-    Beside each line are the names of its slots. Accepted tokens have the colour of the step.
+    What does not fit scrolls: with the mouse wheel, or with the selected slot. Accepted tokens have the colour of the
+    step. With hidden transfer, the pseudo states of one slot are drawn below, see `carriers`.
     """
 
     NAME = "attention mask"
-    SHOWS = "Which slots of the pass see which: each its own branch alone."
+    SHOWS = "Which slots of the pass see which: each only what it follows."
     COMES = "F10 shows it alone; where there is room, it stands beside the drafts."
+
+    slot: reactive[int | None] = reactive(None)
+    """The index of the slot of which is shown what it sees; None for all."""
+    carriers = 0
+    """How many slots of a pass carry pseudo states, by the settings of the step that is shown; 0 if that is unknown."""
 
     def forget(self) -> None:
         super().forget()
-        self._most = 1
+        self._most, self._top, self._states = 1, 0, 0
 
     def show_step(self, step: protocol.Step) -> None:
         super().show_step(step)
         self._most = max(self._most, step.timing.slots)
+        if step.lens is not None:
+            self._states = len(step.lens.row_ids[-1])
 
-    def rows(self, width: int, height: int) -> list[Row]:
-        titles = self.titles("attention mask of this pass", "attention mask", "mask")
-        step = self._step
-        if step is None:
-            return self.only(width, titles, "Fills with the first pass.")
-        slots = slots_of(step)
-        header = self.header(width, titles, [_size(step, slots), f"{step.timing.slots} slots", ""])
-        if len(slots) == 1:
-            return [header, *self.sentence(self.explain(), width)]
-        accepted = "in colour" if self.palette.colour else "strongest"
-        notes: list[Row] = [[(longest(width, texts), self.muted)] for texts in _notes(step, len(slots), accepted)]
-        notes = notes[: max(0, height - 4)]
-        room = max(height - 1 - len(notes), 1)
-        # Sized for the largest pass of the answer, so that the scale does not change from step to step.
-        if self._most <= room and 2 * self._most + LABEL_GAP + MIN_LABEL_CELLS <= width:
-            return [header, *self._large_picture(step, slots, width), *notes]
-        room = min(2 * room, max(width, 1))
-        return [header, *self._picture(step, slots[:room], len(slots) - room, width), *notes]
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._scroll(LINES_A_NOTCH)
+        event.stop()
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._scroll(-LINES_A_NOTCH)
+        event.stop()
+
+    def _scroll(self, lines: int) -> None:
+        self._top = max(self._top + lines, 0)
+        self.refresh()
+
+    # --- in words -----------------------------------------------------------------------------------------------------
 
     def explain(self) -> str:
         """Return a description of the picture with the numbers of this pass."""
@@ -69,130 +136,188 @@ class MaskPanel(StepPanel):
         window = sum(slot.row is not None for slot in slots)
         parts = ["the last token"]
         if window:
-            parts.append(f"{counted(window, 'guess')} of the Jacobi window")
-        if guesses := len(slots) - 1 - window:
-            parts.append(counted(guesses, "drafted token"))
+            parts.append(f"{window} in the window" + (", the lookahead branch" if step.pool is not None else ""))
+        if drafts := len(slots) - 1 - window:
+            parts.append(f"{counted(drafts, 'draft')} in guesses" + (", the verification branch" if window else ""))
         text = (
-            f"{counted(len(slots), 'slot')} went through the model at once: {_listed(parts)}. Each sees itself, what "
-            f"it follows in its own branch, and the {cached}; no other branch."
+            f"{counted(len(slots), 'slot')} went through the model at once: {'; '.join(parts)}. Each sees itself, what "
+            f"it follows, and the {cached}, but no other guess. So each got the answer that it would get alone."
         )
-        if branches_of(slots) > 1:
-            together = _branches(slots, "the window", " and ")
-            text += f" So {together} had one pass together, and each slot got the answer that it would get alone."
-        if any(slot.source == "hidden_transfer" for slot in slots):
-            text += " Pseudo states, which enter between two layers, are not drawn."
+        if self._pseudo(step, slots) is not None:
+            carried = min(self.carriers, len(slots))
+            text += (
+                f" {counted(carried, 'slot')} also carried {counted(self._states, 'pseudo state')} each through the "
+                "upper layers; those of one slot are drawn. A later one sees the earlier ones."
+            )
         return text
 
-    def _picture(self, step: protocol.Step, slots: list[Slot], left_out: int, width: int) -> list[Row]:
-        """Return the picture with two slots per line: one in the upper half of each cell, one in the lower half."""
-        mask, size = mask_of(slots), len(slots)
-        colours = [self._colour(step, slot) for slot in slots]
-        unseen = self._ink(UNSEEN_FADED)
-        background = self.colors[2].rich_color
-        rows: list[Row] = []
-        for first in range(0, size, 2):
-            row: Row = []
-            for column in range(size):
-                upper = colours[first] if mask[first] >> column & 1 else unseen
-                lower = background
-                if first + 1 < size:
-                    lower = colours[first + 1] if mask[first + 1] >> column & 1 else unseen
-                row.append((UPPER_HALF, Style(color=upper, bgcolor=lower)))
-            rows.append([*row, *self._labels(step, slots, range(first, min(first + 2, size)), width - size)])
-        if left_out > 0 and rows:
-            more = f"+{counted(left_out, 'slot')}"
-            rows[-1] = [*rows[-1][: min(size, width - len(more) - 1)], (" " + more, self.muted)]
+    # --- drawing ------------------------------------------------------------------------------------------------------
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        titles = self.titles("attention mask of this pass", "attention mask", "mask")
+        step = self._step
+        if step is None:
+            return self.only(width, titles, "Fills with the first pass.")
+        slots = slots_of(step)
+        if len(slots) == 1:
+            return [self.header(width, titles, ["1 slot", ""]), *self.sentence(self.explain(), width)]
+        selected = self.slot if self.slot is not None and self.slot < len(slots) else None
+        notes = self._notes(step, slots, selected, width)[: max(0, height - 5)]
+        lines = self._lines(step, slots)
+        room = max(height - 2 - len(notes), 1)
+        self._top = _top(lines, self._top, room, selected)
+        shown = lines[self._top : self._top + room]
+        above = sum(line.slot is not None for line in lines[: self._top])
+        below = sum(line.slot is not None for line in lines[self._top + room :])
+        more = " ".join([f"↑{above}"] * bool(above) + [f"↓{below}"] * bool(below))
+        size = counted(step.timing.slots, "slot")
+        header = self.header(width, titles, [f"{size} · {more} more", more] if more else [_size(step, slots), size, ""])
+        return [header, *self._picture(step, slots, shown, selected, width), *notes]
+
+    def _lines(self, step: protocol.Step, slots: Sequence[Slot]) -> list[Line]:
+        """Return the lines of the whole picture: the last token, the window, the guesses, pseudo states."""
+        lines = [Line(LAST, 0)]
+        both = step.window is not None and step.pool is not None
+        order = _order(slots)
+        for in_window, part in groupby(order[1:], lambda index: slots[index].row is not None):
+            if both:
+                lines.append(Line("lookahead branch" if in_window else "verification branch"))
+            before: object = None
+            for index in part:
+                lines.append(Line("" if slots[index].group == before else _name(step, slots[index]), index))
+                before = slots[index].group
+        carrier = self._pseudo(step, slots)
+        if carrier is not None:
+            whose = visible(slots[carrier].piece) if carrier else "the last token"
+            lines.append(Line(f"pseudo states of ‹{whose}›"))
+            lines += [Line(PSEUDO if not state else "", carrier, state + 2) for state in range(self._states)]
+        return lines
+
+    def _pseudo(self, step: protocol.Step, slots: Sequence[Slot]) -> int | None:
+        """Return the slot whose pseudo states are drawn: the selected one, or the last accepted one, which made the
+        guesses for the next pass. None if it carried none, or if that is unknown.
+        """
+        if not self._states or not self.carriers:
+            return None
+        last = max((index for index, slot in enumerate(slots) if slot.verdict == "accepted"), default=0)
+        carrier = last if self.slot is None or self.slot >= len(slots) else self.slot
+        return carrier if carrier < self.carriers else None
+
+    def _picture(
+        self, step: protocol.Step, slots: Sequence[Slot], shown: Sequence[Line], selected: int | None, width: int
+    ) -> list[Row]:
+        """Return the heads of the columns, and the lines."""
+        mask, quiet, unseen = mask_of(slots), self.muted, self.faded(UNSEEN_FADED)
+        token = TOKEN_CELLS if width >= WIDE else LEAST_TOKEN_CELLS
+        label = NAME_CELLS + token + 2
+        scale, blocks = self._scaled(self._blocks(step, slots), mask, shown, width - label)
+        heads: Row = [(" " * label, Style())]
+        left = width - label
+        for block in blocks:
+            cells = scale.cells(block)
+            room = left - 1 if block is blocks[-1] else cells
+            heads.append((" " + longest(room, (block.name, block.name.removeprefix("row "))).ljust(cells), quiet))
+            left -= 1 + cells
+        rows = [heads]
+        for line in shown:
+            if line.slot is None:
+                rows.append([(f"── {line.name} ".ljust(label, "─") + "─" * (width - label), quiet)])
+                continue
+            style = self._style(step, slots[line.slot], line, selected)
+            row = self._label(line, slots[line.slot], token, style, selected)
+            for block in blocks:
+                seen = [line.ahead - 2 >= i if block.pseudo else bool(mask[line.slot] >> i & 1) for i in block.slots]
+                row.append((" " if block is blocks[0] else "│", quiet))
+                row += scale.drawn(block, seen, style, unseen)
+            rows.append(row)
         return rows
 
-    def _large_picture(self, step: protocol.Step, slots: list[Slot], width: int) -> list[Row]:
-        """Return the picture with one slot per line, two cells wide."""
-        unseen = Style(bgcolor=self._ink(UNSEEN_FADED))
-        rows: list[Row] = []
-        for index, (slot, seen) in enumerate(zip(slots, mask_of(slots), strict=True)):
-            filled = Style(bgcolor=self._colour(step, slot))
-            row: Row = [("  ", filled if seen >> column & 1 else unseen) for column in range(len(slots))]
-            rows.append([*row, *self._labels(step, slots, range(index, index + 1), width - 2 * len(slots))])
-        return rows
+    def _scaled(
+        self, blocks: list[Block], mask: Sequence[int], shown: Sequence[Line], room: int
+    ) -> tuple["Scale", list[Block]]:
+        """Return the largest scale for the largest pass of the answer, so that it does not change from step to step;
+        and the blocks, without columns that no visible line sees if not all fit.
+        """
+        most, borders = self._most - 1 + self._states, len(blocks)
+        scale = next((one for one in Scale if LAST_CELLS + most * one / 2 + borders <= room), Scale.HALF)
+        if sum(1 + scale.cells(block) for block in blocks) > room:
+            used = 0
+            for line in shown:
+                used |= 0 if line.slot is None else mask[line.slot]
+            blocks = [
+                one if one.pseudo else one._replace(slots=[i for i in one.slots if used >> i & 1]) for one in blocks
+            ]
+        return scale, blocks
 
-    def _labels(self, step: protocol.Step, slots: list[Slot], shown: range, room: int) -> Row:
-        """Return the names of a line's slots: the group at its first slot, and the tokens."""
-        room -= LABEL_GAP
-        if room < MIN_LABEL_CELLS:
-            return []
-        row: Row = [(" " * LABEL_GAP, Style())]
-        for index in shown:
-            slot = slots[index]
-            begins = index == 0 or slots[index - 1].group != slot.group
-            gap = "  " if index > shown.start else ""
-            label = gap + (f"{_name(step, slot)} " if begins else "")
-            token = shorten(visible(slot.piece), min(TOKEN_CELLS, room - cell_len(label) - 1)) if slot.piece else ""
-            if cell_len(label + token) > room:
-                break
-            room -= cell_len(label + token)
-            style = self.palette.style_of_step(step.index, len(step.token_ids)) if _is_accepted(slot) else Style()
-            row += [(label, self.muted), *self.token(token, style)]
-        return row
+    def _blocks(self, step: protocol.Step, slots: Sequence[Slot]) -> list[Block]:
+        order = _order(slots)
+        rows = groupby((index for index in order[1:]), lambda index: slots[index].row)
+        blocks = [Block(LAST, [0])]
+        for row, members in rows:
+            indices = list(members)
+            blocks.append(Block(GUESSES if row is None else _name(step, slots[indices[0]]), indices))
+        if self._pseudo(step, slots) is not None:
+            blocks.append(Block(PSEUDO, range(self._states), pseudo=True))
+        return blocks
 
-    def _colour(self, step: protocol.Step, slot: Slot) -> Color:
-        """Return the colour of the cells that a slot attends to."""
-        if _is_accepted(slot):
-            return self.palette.style_of_step(step.index, len(step.token_ids)).color or self._ink(0.0)
-        if slot.branch == LAST or slot.row is not None:
-            return self._ink(WINDOW_FADED)
-        return self._ink(BRANCHES_FADED[slot.branch % 2])
+    def _label(self, line: Line, slot: Slot, token: int, style: Style, selected: int | None) -> Row:
+        """Return the beginning of a line: the group where it begins, the verdict, and the token."""
+        piece = f"t+{line.ahead}" if line.ahead else visible(slot.piece) if slot.piece else ""
+        mark = VERDICT_MARKS[slot.verdict] if slot.verdict and not line.ahead else " "
+        if selected == line.slot and not line.ahead:
+            style = style + Style(reverse=True)
+        return [
+            (fit(line.name, NAME_CELLS), self.muted),
+            (mark, self.palette.verdict(slot.verdict or "")),
+            *self.cell(piece, token, style),
+            (" ", Style()),
+        ]
 
-    def _ink(self, faded: float) -> Color:
-        colour = self.faded(faded).color
-        assert colour is not None
-        return colour
+    def _style(self, step: protocol.Step, slot: Slot, line: Line, selected: int | None) -> Style:
+        """Return the style of what a slot sees: the step's if it was accepted; quiet if another slot is selected."""
+        if selected is not None and selected != line.slot:
+            return self.faded_text(OTHERS_FADED)
+        if slot.verdict == "accepted":
+            return self.palette.style_of_step(step.index, len(step.token_ids))
+        return Style(bold=selected is not None)
+
+    def _notes(self, step: protocol.Step, slots: Sequence[Slot], selected: int | None, width: int) -> list[Row]:
+        """Return the lines below the picture."""
+        if selected is not None:
+            return self.sentence(sight(slots, selected, len(step.window.rows) if step.window else 0), width)
+        cached = f"{step.timing.cache_length:,}"
+        texts: list[Iterable[str]] = [
+            (f"{SEEN} the slot of this line sees that of the column", f"{SEEN} the line's slot sees the column's"),
+            (f"and all see the {cached} tokens of the text before", f"+ {cached} tokens before"),
+        ]
+        if (missing := step.timing.slots - len(slots)) > 0:
+            texts.insert(0, (f"{missing} of the slots are not named in this recording", f"{missing} are not named"))
+        return [[(longest(width, list(each)), self.muted)] for each in texts]
 
 
-def _is_accepted(slot: Slot) -> bool:
-    return slot.accepted and slot.branch != LAST
+def _order(slots: Sequence[Slot]) -> list[int]:
+    """Return the slots in the order of the picture: those of a guess together, guesses by number."""
+    return sorted(range(len(slots)), key=lambda index: (index > 0, slots[index].row is None, slots[index].guess, index))
+
+
+def _top(lines: Sequence[Line], top: int, room: int, selected: int | None) -> int:
+    """Return the first visible line: as near to `top` as is possible with the selected slot in view."""
+    top = max(0, min(top, len(lines) - room))
+    if selected is None:
+        return top
+    at = next((place for place, line in enumerate(lines) if line.slot == selected and not line.ahead), top)
+    return min(max(top, at - room + 1), at)
 
 
 def _name(step: protocol.Step, slot: Slot) -> str:
-    """Return the name of a slot's group: a branch by its number, a window row as in the panel of the window."""
-    if slot.branch == LAST:
-        return "last"
+    """Return the name of a slot's group: a guess by its number, a row of the window as in its panel."""
     if slot.row is None or step.window is None:
-        return f"branch {slot.branch + 1}"
+        return f"guess {slot.guess}" if slot.guess else ""
     return f"row −{len(step.window.rows) - slot.row}"
 
 
-def _size(step: protocol.Step, slots: list[Slot]) -> str:
-    together = _branches(slots, "window", " + ")
-    return counted(step.timing.slots, "slot") + (f" · {together}" if together else "")
-
-
-def _branches(slots: list[Slot], window: str, joined: str) -> str:
-    """Return what shares the pass: the Jacobi window, which counts as one branch, and the number of other branches."""
-    has_window = any(slot.row is not None for slot in slots)
-    others = branches_of(slots) - has_window
-    return joined.join([*[window] * has_window, *[counted(others, "branch")] * bool(others)])
-
-
-def _notes(step: protocol.Step, named: int, accepted: str) -> list[tuple[str, ...]]:
-    """Return the notes, each in versions from long to short. `accepted` names the look of accepted tokens."""
-    cached = f"{step.timing.cache_length:,}"
-    notes: list[tuple[str, ...]] = [
-        (
-            f"filled: the slot of this row sees that of the column · {accepted}: accepted",
-            f"filled: row sees column · {accepted}: accepted",
-            "filled: row sees column",
-        ),
-        (
-            f"every slot sees the {cached} tokens before them too, and no other branch",
-            f"and all see the {cached} tokens before",
-            f"+ {cached} tokens before",
-        ),
-    ]
-    if step.timing.slots > named:
-        missing = f"{step.timing.slots - named} of the slots"
-        notes.insert(0, (f"{missing} are not named in this recording", f"{missing} are not named"))
-    return notes
-
-
-def _listed(parts: list[str]) -> str:
-    """Return parts as a list in a sentence: a, b and c."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+def _size(step: protocol.Step, slots: Sequence[Slot]) -> str:
+    """Return the number of slots as a sum: the last token, the window, the guesses."""
+    window = sum(slot.row is not None for slot in slots)
+    parts = [1, *[window] * bool(window), *[len(slots) - 1 - window] * (len(slots) - 1 > window)]
+    return f"{counted(step.timing.slots, 'slot')} = {' + '.join(map(str, parts))}"

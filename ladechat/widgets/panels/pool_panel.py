@@ -1,54 +1,75 @@
-"""The guesses of one step, from the n-gram pool and other drafters, and how many of their tokens the model accepted."""
+"""The guesses of one step, from the n-gram pool and other drafters, the model's answers, and what enters the pool."""
 
 from collections import Counter
-from collections.abc import Sequence
 
 from rich.style import Style
+from textual import events
+from textual.reactive import reactive
 
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import cell_len, printable, shorten, visible
 from ladechat.widgets.formatting import counted, percent
 from ladechat.widgets.panels.panel import Row, StepPanel, longest
-from ladechat.widgets.steps.draft_tree import GuessLine, branches, in_lines, slots_of, verdict_of
+from ladechat.widgets.steps.answer_steps import StepPointedAt
+from ladechat.widgets.steps.births import Birth, Births, diagonal_pieces
+from ladechat.widgets.steps.draft_tree import slots_of
 from ladechat.widgets.steps.explained import format_explained, source_of, sources_explained
+from ladechat.widgets.steps.guesses import (
+    WINDOW,
+    GuessLine,
+    counts,
+    first_lines,
+    guesses_of,
+    numbers_of,
+    other_guesses,
+    verdicts_of,
+)
 
 WIDE = 44
-"""Minimum width, in cells, at which lines say whether a guess was tried."""
+"""Minimum width, in cells, at which the source of a guess says in which pass it was born."""
 MOST_SOURCE_CELLS = 16
 NARROW_PART = 3
 """In narrower panels, the source's name (or its first word) takes at most 1 / `NARROW_PART` of the width."""
-LEAST_TOKEN_CELLS = 4
-"""Minimum cells for a token at a fork; with less room, the guess is drawn in full on a line of its own."""
-LEGEND_ROWS = 10
-"""Minimum height at which a line explains the marks."""
-LEGENDS = (
-    "✓ accepted · ✗ refused · – not judged",
-    "✓ accepted ✗ refused – not judged",
-    "✓ yes ✗ no – not judged",
-)
-WINDOW = "window"
-"""The source name of the window's own branches."""
+LEAST_TOKEN_CELLS = 5
+"""Minimum cells for a token and its mark at a fork; with less room, the guess is drawn in full on a line of its own."""
+LEGEND_ROWS = 7
+"""Minimum height at which a line counts the verdicts of the pass."""
+LEAST_NEW_ROWS = 3
+"""Minimum of unused rows for the n-grams that this pass adds: a heading, and two of them."""
+NO_ROOM = "no room"
+NOT_REACHED_FADED = 0.33
 
 
 class PoolPanel(StepPanel):
-    """One guess per line: a mark for each of its tokens, the tokens, and the source.
+    """One guess per line: its number, its tokens, each after the model's verdict on it, and the source.
 
-    The prefix that a guess shares with the lines above is not repeated: the guess forks off below the last shared
-    token.
+    The first line has the model's own answers, above the tokens that they confirm. The prefix that a guess shares with
+    the lines above is not repeated: the guess forks off below the last shared token.
 
     Guesses are what the n-gram pool holds after the last token, and the branches of the draft tree from other drafters;
-    for a decoder without a pool, all branches.
+    for a decoder without a pool, all branches. In rows that are left, the n-grams that this pass adds to the pool.
+
+    Args:
+        births: where n-grams were born; the panel of the window adds to it.
     """
 
     NAME = "drafts"
-    SHOWS = "Guesses for this pass: ✓ the model agreed, ✗ it did not, – it was not asked."
+    SHOWS = "Guesses for this pass, each token with its verdict: accepted ✓, wrong ✗, not reached –."
     COMES = "It comes with any decoder that drafts."
+
+    diagonal: reactive[int | None] = reactive(None)
+    """The diagonal of the window whose n-gram is marked; None for none."""
+
+    def __init__(self, births: Births | None = None, *, id: str | None = None) -> None:
+        self._births = births or Births()
+        self._born: dict[int, Birth] = {}  # by line of the panel
+        super().__init__(id=id)
 
     def forget(self) -> None:
         super().forget()
         self._accepted: Counter[str] = Counter()
-        self._tested: Counter[str] = Counter()
+        self._reached: Counter[str] = Counter()
         self._lookups = self._hits = 0  # totals of the answer
         self._counted = (0, 0)  # the pool's own counts at the latest step
 
@@ -60,7 +81,7 @@ class PoolPanel(StepPanel):
         if step.draft is not None:
             for source, verdict in zip(step.draft.sources, step.draft.verdicts, strict=True):
                 self._accepted[source] += verdict == "accepted"
-                self._tested[source] += verdict != "untested"
+                self._reached[source] += verdict != "untested"
 
     def _count(self, pool: protocol.PoolView, resumed: bool) -> None:
         """Add the lookups and hits since the last step. The pool's own counts restart after another decoder."""
@@ -74,17 +95,15 @@ class PoolPanel(StepPanel):
     def title(self) -> str:
         """The panel's name: "n-gram pool" if the pool is the only source of guesses."""
         step = self._step
-        pool_alone = step is not None and step.pool is not None and step.decision is None and not self._others(step)
+        pool_alone = step is not None and step.pool is not None and step.decision is None and not other_guesses(step)
         return "n-gram pool" if pool_alone else self.NAME
 
-    @staticmethod
-    def _others(step: protocol.Step) -> list[protocol.Candidate]:
-        """Return the branches of the draft tree that are not the pool's."""
-        if step.draft is None:
-            return []
-        others = branches(step.draft, [] if step.pool is None else step.pool.candidates)
-        # The window panel shows the window's branches.
-        return [one for one in others if step.pool is None or step.window is None or one.source != WINDOW]
+    def on_click(self, event: events.Click) -> None:
+        """Show the pass in which a guess was born, with its diagonal, when the guess is clicked."""
+        super().on_click(event)
+        birth = self._born.get(event.y)
+        if birth is not None and self._step is not None:
+            self.post_message(StepPointedAt(self._step.turn, birth.step, diagonal=birth.column))
 
     def explain(self) -> str:
         """Return what was guessed, and how often guesses came true."""
@@ -93,12 +112,15 @@ class PoolPanel(StepPanel):
             return "Shows what is guessed, from the first pass on."
         if step.draft is None and step.pool is None:
             return "Nothing was guessed for this pass: it took the last token alone."
-        draft = step.draft
-        nodes = 0 if draft is None else len(draft.token_ids)
-        cells = sum(slot.row is not None for slot in slots_of(step))
-        own = f", {cells} of them in cells of the Jacobi window" if cells else ""
-        judged = _judged([] if draft is None else draft.verdicts)
-        parts = [f"This pass tried {counted(nodes, 'drafted token')}{own}; the model {judged}."]
+        verdicts = [] if step.draft is None else step.draft.verdicts
+        parts = [f"This pass checked {counts(verdicts)[0]}."]
+        cells = {index - 1 for index, slot in enumerate(slots_of(step)) if slot.row is not None}
+        if cells:
+            both = len(cells & numbers_of(step).keys())
+            shared = f"; {both} stand in a guess too, and count once" if both else ""
+            parts.append(f"{len(cells)} of them are cells of the window{shared}.")
+        if "untested" in verdicts:
+            parts.append("Not reached: it follows a wrong draft.")
         pool = step.pool
         if pool is not None:
             parts.append(
@@ -106,79 +128,101 @@ class PoolPanel(StepPanel):
                 f"{self._hits:,} of {counted(self._lookups, 'pass')} of this answer: an n-gram that begins with the "
                 "last token."
             )
-            untried = sum(not one.tried for one in pool.candidates)
-            if untried:
-                parts.append(f"It knows {counted(untried, 'guess')} more, for which this pass had no room: see G.")
-        shown = [] if pool is None else pool.candidates
-        parts.append(sources_explained([*([] if draft is None else draft.sources), *(one.source for one in shown)]))
-        guesses = [*shown, *self._others(step)]
+            if untried := sum(not one.tried for one in pool.candidates):
+                parts.append(f"It has {counted(untried, 'guess')} more, for which this pass had no room: see G.")
+        guesses = guesses_of(step)
+        sources = [*([] if step.draft is None else step.draft.sources), *(one.source for one in guesses)]
+        parts.append(sources_explained(sources))
         parts.append(format_explained([piece for guess in guesses for piece in guess.pieces]))
-        tested, accepted = self._tested.total(), self._accepted.total()
-        parts.append(
-            f"In this answer the model judged {counted(tested, 'drafted token')} and agreed with {accepted:,}."
-        )
+        reached, accepted = self._reached.total(), self._accepted.total()
+        parts.append(f"In this answer {accepted:,} of {counted(reached, 'draft')} that were reached were accepted.")
         return " ".join(part for part in parts if part)
 
     def rows(self, width: int, height: int) -> list[Row]:
-        step = self._step
+        step, self._born = self._step, {}
         if step is None:
             return self.only(width, ("drafts",), "Fills with the first pass.")
-        plain = step.draft is None and step.pool is None and not self._tested
-        pool = step.pool
-        guesses = [*([] if pool is None else pool.candidates), *self._others(step)]
-        guesses.sort(key=lambda guess: not guess.matched)  # accepted guesses come first, since not all may fit
+        plain = step.draft is None and step.pool is None and not self._reached
         footer: list[Row] = [[(longest(width, self._tallies()), self.muted)]] if height >= 5 and not plain else []
-        if height >= LEGEND_ROWS and not plain:
-            footer.insert(0, [(longest(width, LEGENDS), self.muted)])
+        if height >= LEGEND_ROWS and step.draft is not None:
+            footer.insert(0, [(longest(width, counts(step.draft.verdicts)), self.muted)])
         room = height - 1 - len(footer)
+        pool, guesses = step.pool, guesses_of(step)
         if pool is None:
             header = self.header(width, self.titles(self.title), [_more(len(guesses) - room)])
             if step.draft is None:
                 return [header, *_filled(self.sentence("Plain decoding: nothing is drafted.", width), room), *footer]
-            return [header, *self._guesses("", guesses, room, width), *footer]
+            return [header, *_filled(self._guesses("", guesses, room, width), room), *footer]
         rate = percent(self._hits / self._lookups) if self._lookups else "–"
         facts = [f"{pool.ngrams:,} n-grams · hit {rate}", f"{pool.ngrams:,} n-grams", f"hit {rate}", ""]
         header = self.header(width, self.titles(self.title), facts)
-        return [header, *self._guesses(visible(pool.after), guesses, room, width), *footer]
+        rows = self._guesses(visible(pool.after), guesses, room, width)
+        if step.window is not None and room - len(rows) >= LEAST_NEW_ROWS:
+            rows += self._new(step.window, pool.added, room - len(rows), width)
+        return [header, *_filled(rows, room), *footer]
 
     def _guesses(self, after: str, guesses: list[protocol.Candidate], height: int, width: int) -> list[Row]:
         """Return as many guesses as fit. `after` is the printable token that they follow; "" is not shown."""
         after = f" after ‹{after}›" if after else ""
         if not guesses:
-            return _filled([[(shorten(f"nothing known{after}", width), self.muted)]], height)
-        shown = in_lines(guesses)[: max(height - bool(after), 0)]
-        more = _more(len(guesses) - len(shown))
+            return [[(shorten(f"nothing known{after}", width), self.muted)]]
+        lines = first_lines(guesses, max(height - bool(after), 0))
+        numbers = len(str(max((line.number for line in lines), default=0))) + 1
+        more = _more(len(guesses) - len(lines))
         key = shorten(f"{after[1:]}:", width - len(more) - 1)
-        title: Row = [(key, self.muted), (more.rjust(width - cell_len(key)), self.muted)]
-        marks = min(max((len(line.guess.pieces) for line in shown), default=0), width // 3)
-        rows: list[Row] = []
+        rows: list[Row] = [[(key, self.muted), (more.rjust(width - cell_len(key)), self.muted)]] if after else []
+        if len(rows) + len(lines) < height:
+            rows.append(self._answers(numbers, width))
         starts: list[int] = []
-        for line in shown:
-            row, starts = self._line(line, starts, marks, width)
+        for line in lines:
+            row, starts = self._line(line, starts, numbers, width)
+            self._note_birth(line.guess, 1 + len(rows))
             rows.append(row)
-        return _filled([*([title] if after else []), *rows], height)
+        return rows
 
-    def _line(self, line: GuessLine, above: list[int], marks: int, width: int) -> tuple[Row, list[int]]:
-        """Return one line: a mark for each token, in `marks` cells, the tokens, and the source.
+    def _answers(self, numbers: int, width: int) -> Row:
+        """Return the row of what the model says, its tokens above those of the guess that said the same."""
+        step = self._step
+        assert step is not None
+        says = "the model says" if width >= WIDE else "model"
+        room = width - numbers - cell_len(says) - 1
+        row: Row = [(" " * numbers, Style())]
+        used = 0
+        for index, piece in enumerate(step.pieces):
+            text = shorten(visible(piece), room - used - 1)
+            if room - used < 2:
+                break
+            row += [(" ", Style()), *self.token(text, self.step_style(step, index)), (" ", Style())]
+            used += cell_len(text) + 2
+        return [*row, (" " * (room - used + 1), Style()), (says, self.muted)]
+
+    def _line(self, line: GuessLine, above: list[int], numbers: int, width: int) -> tuple[Row, list[int]]:
+        """Return one line: the number in `numbers` cells, the tokens with their verdicts, and the source.
 
         `above` holds the cells at which the tokens of the line above begin, and the one after its last token. The
         second value returned is the same for the line below.
         """
-        candidate, shared = line.guess, line.shared
-        source = self._source(candidate, width)
-        room = width - marks - 1 - cell_len(source) - 1
+        guess, shared = line.guess, line.shared
+        source = self._source(guess, width)
+        room = width - numbers - cell_len(source) - 1
         if shared >= len(above) or above[shared] + LEAST_TOKEN_CELLS > room:
             shared = 0
         starts = [*above[:shared], above[shared] if shared else 0]
-        row = [*self._marks(candidate, shared, marks), (_branch(line, shared, starts), self.muted)]
+        number = str(line.number) if line.number else ""
+        row: Row = [(number.ljust(numbers), self.muted), (_branch(line, shared, starts), self.muted)]
         used = starts[-1]
-        for index, piece in enumerate(candidate.pieces[shared:], shared):
+        verdicts = verdicts_of(self._step.draft, guess) if guess.tried and self._step is not None else None
+        for index, piece in enumerate(guess.pieces[shared:], shared):
             gap = " " if index > shared else ""
-            more = " …" if index < len(candidate.pieces) - 1 else ""
-            text = gap + visible(piece)
+            more = " …" if index < len(guess.pieces) - 1 else ""
+            mark = VERDICT_MARKS[verdicts[index]] if verdicts else " "
+            text = gap + mark + visible(piece)
             whole = cell_len(text + more) <= room - used
             text = text if whole else shorten(text + more, room - used)
-            row += [(gap, Style()), *self.token(text[len(gap) :], self._token_style(candidate, index))]
+            verdict = verdicts[index] if verdicts else ""
+            head = len(gap) + 1
+            row += [(gap, Style()), (text[len(gap) : head], self.palette.verdict(verdict))]
+            row += self.token(text[head:], self._token_style(verdict))
             used += cell_len(text)
             if not whole:
                 break
@@ -186,65 +230,69 @@ class PoolPanel(StepPanel):
         row.append((" " * (room - used + 1), Style()))
         return [*row, (source, self.muted)], starts
 
-    def _source(self, candidate: protocol.Candidate, width: int) -> str:
-        """Return the source of a guess, and whether it was tried. If there is little room, tokens are cut instead."""
-        source = source_of(candidate.source).name
+    def _source(self, guess: protocol.Candidate, width: int) -> str:
+        """Return the source of a guess, or that it had no room. If there is little room, tokens are cut instead."""
+        if not guess.tried:
+            return NO_ROOM
+        source = source_of(guess.source).name
         if width < WIDE:
             most = max(1, width // NARROW_PART)
             return shorten(source if cell_len(source) <= most else source.partition(" ")[0], most)
-        source = shorten(source, MOST_SOURCE_CELLS)
-        return source if candidate.tried else f"not tried · {source}"
+        birth = self._birth(guess)
+        return shorten(source, MOST_SOURCE_CELLS) if birth is None else f"{source}, pass {birth.step + 1}"
 
-    def _token_style(self, candidate: protocol.Candidate, index: int) -> Style:
-        if self._step is None or not candidate.tried:
+    def _birth(self, guess: protocol.Candidate) -> Birth | None:
+        """Return when the window first formed a guess; None if it comes from elsewhere."""
+        step = self._step
+        if step is None or step.window is None or not step.window.row_ids[:1] or guess.source != WINDOW:
+            return None
+        return self._births.of((step.window.row_ids[0][0], *guess.token_ids), step.index)
+
+    def _note_birth(self, guess: protocol.Candidate, line: int) -> None:
+        """Remember the birth of the guess on a line, for a click there."""
+        if (birth := self._birth(guess)) is not None:
+            self._born[line] = birth
+
+    def _token_style(self, verdict: str) -> Style:
+        if self._step is None or not verdict:
             return self.muted
-        if index < candidate.matched:
+        if verdict == "accepted":
             return self.palette.style_of_step(self._step.index, len(self._step.token_ids))
-        return Style()
+        return self.faded_text(NOT_REACHED_FADED) if verdict == "untested" else Style()
 
-    def _marks(self, candidate: protocol.Candidate, shared: int, cells: int) -> Row:
-        """Return the verdicts on the tokens as marks; the shared prefix has its marks in the lines above."""
-        verdicts = self._verdicts(candidate)
-        shown = verdicts if len(verdicts) <= cells else verdicts[: max(cells - 1, 0)]
-        row: Row = [(VERDICT_MARKS[verdict], self.palette.verdict(verdict)) for verdict in shown]
-        row[:shared] = [(" ", Style())] * min(shared, len(row))
-        if len(shown) < len(verdicts):
-            row.append(("…", self.muted))
-        return [*row, (" " * (cells - len(row) + 1), Style())]
-
-    def _verdicts(self, candidate: protocol.Candidate) -> list[protocol.Verdict]:
-        """Return the verdict on each token: accepted ones, then the draft tree's verdict on the next, and `untested`
-        for the others. Tokens of a guess that was not tried are all `untested`.
-        """
-        after_match: list[protocol.Verdict] = ["untested"] * (len(candidate.token_ids) - candidate.matched)
-        if candidate.tried and after_match and self._step is not None and self._step.draft is not None:
-            after_match[0] = verdict_of(self._step.draft, candidate.token_ids[: candidate.matched + 1])
-        matched: list[protocol.Verdict] = ["accepted"] * candidate.matched
-        return matched + after_match
+    def _new(self, window: protocol.WindowView, added: int, height: int, width: int) -> list[Row]:
+        """Return the n-grams of the window's diagonals, which this pass adds; that of the marked one with its ends."""
+        found = diagonal_pieces(window)
+        marked = self.diagonal if self.diagonal is not None and self.diagonal < len(found) else None
+        lines: list[tuple[tuple[str, ...], bool]] = []
+        if marked is not None:
+            lines = [(found[marked][start:], True) for start in range(len(found[marked]) - 1)]
+        lines += [(ngram, False) for column, ngram in enumerate(found) if column != marked]
+        more = _more(len(lines) - height + 1)
+        count = f"{added} new" + (f" · {more}" if more else "")
+        heading = longest(width - len(count) - 1, ("into the pool from this pass:", "from this pass:"))
+        rows: list[Row] = [[(heading, self.muted), (count.rjust(width - len(heading)), self.muted)]]
+        quiet = Style() if marked is None else self.muted
+        for ngram, of_marked in lines[: height - 1]:
+            key, *tail = map(visible, ngram)
+            text = shorten(f"{key} → {' '.join(tail)}", width - 2)
+            rows.append([("+ ", self.muted), (text, Style(reverse=True) if of_marked else quiet)])
+        return rows
 
     def _tallies(self) -> tuple[str, ...]:
         """Return how many drafts were accepted in this answer, in versions from long to short."""
-        accepted, tested = self._accepted.total(), self._tested.total()
-        if not tested:
-            return ("no draft tested yet",)
-        tally = f"{accepted} of {tested} tested draft tokens accepted"
+        accepted, reached = self._accepted.total(), self._reached.total()
+        if not reached:
+            return ("no draft reached yet",)
+        tally = f"answer: {accepted} of {reached} reached drafts accepted"
         of_each = [
-            f"{source_of(name).name} {self._accepted[name]}/{count}" for name, count in self._tested.items() if count
+            f"{source_of(name).name} {self._accepted[name]}/{count}" for name, count in self._reached.items() if count
         ]
-        return f"{tally}: {printable(', '.join(of_each))}", tally, f"{accepted}/{tested} tested drafts accepted"
-
-
-def _judged(verdicts: Sequence[protocol.Verdict]) -> str:
-    """Return the counts of the model's verdicts on drafted tokens, with their marks."""
-    found = Counter(verdicts)
-    parts = [f"accepted {found['accepted']} (✓)" if found["accepted"] else "accepted none"]
-    parts += [f"refused {found['rejected']} (✗)"] if found["rejected"] else []
-    parts += [f"did not judge {found['untested']} (–)"] if found["untested"] else []
-    return ", ".join(parts)
+        return f"{tally}: {printable(', '.join(of_each))}", tally, f"{accepted}/{reached} reached drafts accepted"
 
 
 def _more(hidden: int) -> str:
-    """Return the number of guesses that do not fit, in words."""
+    """Return the number of lines that do not fit, in words."""
     return f"+{hidden} more" if hidden > 0 else ""
 
 

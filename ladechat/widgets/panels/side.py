@@ -23,7 +23,8 @@ from ladechat.widgets.panels.slot_strip import Sizes, SlotStrip
 from ladechat.widgets.panels.speed_panel import SpeedPanel
 from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.sliders.sliders import ParameterSlider, Sliders
-from ladechat.widgets.steps.answer_steps import AnswerSteps, Arrangement
+from ladechat.widgets.steps.answer_steps import TRANSFER, AnswerSteps, Arrangement
+from ladechat.widgets.steps.births import Births
 
 WINDOW_FRAME_ROWS = 5
 """Rows of the window panel in addition to the window: header, positions, the fresh row, legend, what came true."""
@@ -88,11 +89,12 @@ class SidePanels(Vertical):
         self._roomy = False
 
     def compose(self) -> ComposeResult:
+        births = Births()
         yield PolicyPanel(id="policy")
-        yield WindowPanel(id="window")
+        yield WindowPanel(births, id="window")
         yield LensPanel(id="lens")
         with Horizontal(id="pass"):
-            yield PoolPanel(id="pool")
+            yield PoolPanel(births, id="pool")
             yield MaskPanel(id="mask")
         yield BiographyPanel(id="biography")
         yield SpeedPanel(id="speed")
@@ -133,6 +135,21 @@ class SidePanels(Vertical):
         """Show what passes cost on this machine, where there is a panel for it."""
         for panel in self.query(CostPanel):
             panel.show_costs(costs)
+
+    @on(WindowPanel.PointedAt)
+    def _pointed_at(self, event: WindowPanel.PointedAt) -> None:
+        event.stop()
+        self.point_at(event.diagonal, event.slot)
+
+    def point_at(self, diagonal: int | None = None, slot: int | None = None) -> None:
+        """Mark a diagonal of the window and its n-gram, or one slot and what it sees, or nothing."""
+        window, mask = self.query_one(WindowPanel), self.query_one(MaskPanel)
+        window.diagonal = self.query_one(PoolPanel).diagonal = diagonal
+        window.slot = mask.slot = slot
+
+    def next_slot(self) -> None:
+        """Show what the next slot of the pass sees."""
+        self.query_one(WindowPanel).action_point(1)
 
     def show_pace(self, *, slowed: bool) -> None:
         """Show whether passes are slowed down for the viewer."""
@@ -226,7 +243,10 @@ class SidePanels(Vertical):
             self.arrangement = self.arrangement.for_decoder(info)
         width = next((one.default for one in info.parameters if one.name == "window"), 0)
         width = settings.parameters.get("window", known.get("window", width)) if width else 0
-        self.arrangement = self.arrangement._replace(policy=by_hand is not None, window_set=int(width))
+        carriers = int(settings.parameters.get("carriers", 0)) if info.needs == TRANSFER else 0
+        self.arrangement = self.arrangement._replace(
+            policy=by_hand is not None, window_set=int(width), carriers=carriers
+        )
         self._decoder = info.name
         self._apply()
 
@@ -270,6 +290,7 @@ class SidePanels(Vertical):
         if ended and answer.last_accepting is not None:
             place = answer.last_accepting
         window.width_set = answer.arrangement(place).window_set if place >= 0 else 0
+        self.query_one(MaskPanel).carriers = answer.arrangement(place).carriers if place >= 0 else 0
         window.awaits_answer = lens.awaits_answer = ended and self.answer.decoder != self._decoder
         lens.display = panels and now.lens
         lens.styles.height = now.lens_rows + LENS_FRAME_ROWS
@@ -277,10 +298,13 @@ class SidePanels(Vertical):
         mask = self.query_one(MaskPanel).display = more or self.shown is View.MASK
         self.query_one("#pass").display = drafts or mask
         self.query_one(BiographyPanel).display = more or self.shown is View.BIOGRAPHY
-        self.query_one(SpeedPanel).set_class(panels and not now.drafts, "-alone")
+        speed = self.query_one(SpeedPanel)
+        speed.display = self.shown is not View.MASK  # which needs a line for each slot
+        speed.set_class(panels and not now.drafts, "-alone")
 
     def clear(self) -> None:
         """Forget the turn and its figures."""
+        self.point_at()
         self.answer = AnswerSteps()
         self.restore(self.arrangement.for_turn())
         if self.looked_at is None:

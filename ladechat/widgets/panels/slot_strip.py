@@ -9,7 +9,7 @@ from rich.style import Style
 from ladechat.protocol import Step, Value
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.panels.panel import Row, StepPanel, longest
-from ladechat.widgets.steps.draft_tree import LAST, slots_of
+from ladechat.widgets.steps.draft_tree import slots_of
 
 CELLS_FOR_NAMES = 46
 """Minimum width for the names of the parts."""
@@ -130,7 +130,7 @@ def _used(step: Step, sizes: Sizes) -> list[tuple[int, int, int]]:
     """Return for last token, window and guesses: the slots taken, the tokens that share one, the room that is free."""
     slots = slots_of(step)
     window = sum(slot.row is not None for slot in slots)
-    guesses = sum(slot.row is None and slot.branch != LAST for slot in slots)
+    guesses = len(slots) - 1 - window
     cells = sum(map(len, step.window.row_ids)) - 1 if step.window else 0
     known = step.pool.candidates if step.pool else ()
     tokens = sum(len(one.token_ids) for one in known if one.tried)

@@ -1,82 +1,176 @@
 """The Jacobi window of one step: guesses of the latest passes for the coming tokens, and the n-grams they form."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.reactive import reactive
 
 from ladechat import protocol
-from ladechat.widgets.cells import cell_len, fit, shorten, visible
+from ladechat.widgets.cells import fit, shorten, visible
 from ladechat.widgets.formatting import counted
 from ladechat.widgets.panels.panel import Row, StepPanel
-from ladechat.widgets.panels.pool_panel import WINDOW
+from ladechat.widgets.panels.window_marks import SAME, Marks, row_of
+from ladechat.widgets.panels.window_shape import LABEL_CELLS, Shape
+from ladechat.widgets.steps.births import Birth, Births
+from ladechat.widgets.steps.draft_tree import sight, slots_of, window_nodes
 from ladechat.widgets.steps.explained import format_explained
+from ladechat.widgets.steps.guesses import WINDOW
 
-LABEL_CELLS = 4
-MIN_COLUMN_CELLS = 6
-MAX_COLUMN_CELLS = 12
-LEAST_OF_LOWEST_ROW = 2
-"""Cells of the fresh row that must fit for columns to be positions: the row begins N − 1 positions to the right."""
 OLDEST_FADED = 0.33
 """How far the oldest row fades. More would make it hard to read on either background."""
-FIXED = "="
-"""Before a token, where columns are positions: the pass before had the same token there, a fixed point."""
 LEAST_OF_ORIGIN = 12
 """Cells for accepted tokens, below which the sentence about their origin is shortened."""
-MOST_FORMED = 100_000
-"""Limit on the n-grams of an answer that are remembered, to find the origin of accepted ones."""
+DROPS = "into the pool"
 
 
 class PaidOff(NamedTuple):
-    """A column of an earlier window that drafted tokens which came true.
+    """Drafts that were formed by an earlier window, and came true.
 
     Attributes:
         pieces: the accepted tokens.
-        column: its offset from the last token of its pass.
-        passes: its age when accepted, in passes.
-        step: the index of the step that accepted it.
+        birth: when the window formed them.
+        step: the index of the step that accepted them.
         accepted: number of tokens that this step emitted.
     """
 
     pieces: list[str]
-    column: int
-    passes: int
+    birth: Birth
     step: int
     accepted: int
 
 
-class WindowPanel(StepPanel):
+class WindowPanel(StepPanel, can_focus=True):
     """W columns, N − 1 rows of earlier passes above the row that this pass wrote.
 
     For Jacobi decoding it shows the block, which is shorter than W near the token limit.
 
     Row r, column i is at position r + i after the last token. If there is room, columns of the screen are these
-    positions: each row begins one further to the right, and a column of the window, an n-gram, runs slanted, ↘. In a
-    narrow panel the columns are upright, and the first line says where each begins. A token that the step emitted at
-    exactly its position has the colour of the step.
+    positions: each row begins one further to the right, and a column of the window, an n-gram, is a diagonal, ↘. In a
+    narrow panel diagonals stand upright, and the first line says where each begins. A token that the step emitted at
+    exactly its position has the colour of the step. Before each draft is the model's verdict on it.
+
+    One diagonal can be marked, or what one slot sees. What is marked is visible if not all columns are.
+
+    Args:
+        births: gets the n-grams of each pass.
 
     Attributes:
         width_set: the setting W at the step that is shown; 0 if unknown.
     """
 
+    DEFAULT_CSS = """
+    WindowPanel:focus > .panel--title { color: $text-accent; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right", "point(1)", "Next", key_display="← →", id="window.next", tooltip="The next diagonal or slot."),
+        Binding("left", "point(-1)", "Before", show=False, id="window.before", tooltip="The diagonal or slot before."),
+        Binding("enter", "see", "Sees", id="window.see", tooltip="What its slot sees, or the diagonal again."),
+        Binding("escape", "unmark", "Unmark", id="window.unmark", tooltip="Mark nothing."),
+    ]
+
     NAME = "Jacobi window"
-    SHOWS = (
-        "Guesses at W positions ahead, of the last N − 1 passes; a column of the window runs slanted (↘): an n-gram."
-    )
+    SHOWS = "Guesses at W positions ahead, of the last N − 1 passes; along a diagonal (↘): an n-gram."
     COMES = "It comes with lookahead and Jacobi decoding."
 
     width_set = 0
+    diagonal: reactive[int | None] = reactive(None)
+    """The marked diagonal, by its column in the oldest row; None for none."""
+    slot: reactive[int | None] = reactive(None)
+    """The index of the slot of which is shown what it sees; None for none."""
+
+    @dataclass
+    class PointedAt(Message):
+        """The user has pointed at a diagonal, or at a slot, or at neither."""
+
+        diagonal: int | None = None
+        slot: int | None = None
+
+    def __init__(self, births: Births | None = None, *, id: str | None = None) -> None:
+        self._births = births or Births()
+        self._grid_at = (0, 0, Shape(False, 1, 1, 0))
+        """The line of the first visible row of the window, that row, and the layout, as they were drawn last."""
+        super().__init__(id=id)
 
     def forget(self) -> None:
         super().forget()
-        self._formed: dict[tuple[int, ...], tuple[int, int]] = {}
+        self._births.clear()
         self._paid_off: PaidOff | None = None
 
     def show_step(self, step: protocol.Step) -> None:
         super().show_step(step)
+        self._births.add(step)
         if WINDOW in step.origins:
             self._paid_off = self._origin_of_accepted(step)
-        if step.window is not None and step.window.rows:
-            self._remember(step.index, step.window)
+
+    # --- pointing -----------------------------------------------------------------------------------------------------
+
+    def on_click(self, event: events.Click) -> None:
+        """Mark the diagonal of the clicked cell; clicked again, what its slot sees; then nothing."""
+        super().on_click(event)
+        view = None if self._step is None else self._step.window
+        top, first, shape = self._grid_at
+        row = first + event.y - top
+        if view is None or not view.rows or event.y < top or not first <= row <= len(view.rows):
+            return
+        column = shape.column_at(row, event.x)
+        if not 0 <= column < len(view.fresh):
+            return
+        slot = self._slot_at(row, column)
+        if slot is not None and self.slot == slot:
+            self.post_message(self.PointedAt())
+        elif slot is not None and (self.diagonal == column or self._is_block):
+            self.post_message(self.PointedAt(slot=slot))
+        else:
+            self.post_message(self.PointedAt(None if self.diagonal == column or self._is_block else column))
+
+    def action_point(self, places: int) -> None:
+        """Mark the next diagonal, or the next slot; the last one is followed by the first."""
+        view = None if self._step is None else self._step.window
+        if self._step is None or view is None or not view.rows:
+            return
+        if self.slot is not None or self._is_block:
+            count = len(slots_of(self._step))
+            self.post_message(self.PointedAt(slot=((-1 if self.slot is None else self.slot) + places) % count))
+        else:
+            before = -1 if self.diagonal is None and places > 0 else self.diagonal or 0
+            self.post_message(self.PointedAt((before + places) % len(view.fresh)))
+
+    def action_see(self) -> None:
+        """Change between the marked diagonal and what the slot at its lower end sees."""
+        view = None if self._step is None else self._step.window
+        if view is None or not view.rows:
+            return
+        if self.slot is not None and not self._is_block:
+            self.post_message(self.PointedAt(self.diagonal or 0))
+        else:
+            self.post_message(self.PointedAt(slot=self._slot_at(len(view.rows) - 1, self.diagonal or 0)))
+
+    def action_unmark(self) -> None:
+        """Mark nothing, and give the focus back."""
+        self.post_message(self.PointedAt())
+        self.screen.set_focus(None)
+        if self.screen.AUTO_FOCUS:
+            self.screen.focus_next(self.screen.AUTO_FOCUS)
+
+    def _slot_at(self, row: int, column: int) -> int | None:
+        """Return the slot of a cell; None in the fresh row, which is written by this pass."""
+        step = self._step
+        if step is None or step.window is None or step.draft is None or row >= len(step.window.rows):
+            return None
+        node = window_nodes(step.draft, step.window)[row][column]
+        return None if node is None else node + 1
+
+    @property
+    def _is_block(self) -> bool:
+        """Whether this is the block of Jacobi decoding. Its W excludes the last token, a window's includes it."""
+        step = self._step
+        return step is not None and step.window is not None and len(step.window.rows) == 1 and step.pool is None
+
+    # --- in words -----------------------------------------------------------------------------------------------------
 
     def explain(self) -> str:
         """Return what the window guesses, and how many of its guesses this pass confirmed."""
@@ -85,41 +179,27 @@ class WindowPanel(StepPanel):
         view = self._step.window
         if view is None or not view.rows:
             return self._why_none(self._step)
-        width, ages, shape = len(view.fresh), len(view.rows), _Shape.of(view, self.content_size.width - LABEL_CELLS - 1)
+        width, ages, shape = len(view.fresh), len(view.rows), Shape.of(view, self.content_size.width)
         cells = [(row + column, token) for row, ids in enumerate(view.row_ids) for column, token in enumerate(ids)]
         right = sum(self._came_true(position, token) is not None for position, token in cells)
-        true = f"In this pass {right} of its {len(cells) - 1} guesses stood where the model then put the same token."
+        verb = "was" if right == 1 else "were"
+        true = f"{right} of its {counted(len(cells) - 1, 'guess')} {verb} the right token at the right place."
         shown = (*view.rows, view.fresh, self._paid_off.pieces if self._paid_off else ())
         if tokens := format_explained([piece for row in shown for piece in row]):
             true += f" {tokens}"
-        if _is_block(self._step, view):
+        if self._is_block:
             cut = f", cut to {width - 1} as the answer is near its limit" if self._is_cut(view) else ""
             wide = max(self.width_set, width - 1)
             return f"A block of W = {wide} guesses after the last token{cut}; 'new' is what the pass made of it. {true}"
-        runs = "runs slanted here (↘), one position on in each row" if shape.shifted else "is read downwards (↓)"
+        arrow = "↘ from the top row" if shape.shifted else "↓ from the top"
+        first = "" if self._step.index else " At the start of an answer it holds random tokens of the text."
         return (
-            f"Each pass guesses at W = {width} positions, with those of the passes before in view: N − 1 = {ages} "
-            f"rows, the oldest on top. {true} A column of the window {runs}: an n-gram of N = {ages + 1} tokens, for "
-            "the pool."
+            f"Each pass writes a new row of W = {width} guesses. It reads those of the N − 1 = {ages} passes before; "
+            f"the oldest is on top. {true} Follow a diagonal {arrow} down to 'new': these N = {ages + 1} tokens would "
+            f"follow each other in the text, an n-gram. It goes into the pool. Then the window moves by one position, "
+            f"even if a pass brings more tokens.{first} A click on a token marks its diagonal, a second click what it "
+            "sees."
         )
-
-    def rows(self, width: int, height: int) -> list[Row]:
-        titles = self.titles("Jacobi window", "window")
-        if self._step is None:
-            return self.only(width, titles, "Fills with the first pass.")
-        view = self._step.window
-        if view is None or not view.rows:
-            return self.only(width, titles, self._why_none(self._step))
-        shape = _Shape.of(view, width - LABEL_CELLS - 1)
-        more = f"+{counted(shape.hidden, 'column')}" if shape.hidden else ""
-        block = _is_block(self._step, view)
-        size = self._size_of_block(view) if block else f"W {len(view.fresh)} · N {len(view.rows) + 1}"
-        legend = height >= len(view.rows) + 4
-        origin = height >= len(view.rows) + 5
-        header = self.header(width, titles, [f"{size} · {more}", size] if more and not legend else [size])
-        grid = self._grid(view, shape, room=height - 1 - legend - origin)
-        footer = [self.legend(_legends(shape.shifted, block), more, width)] if legend else []
-        return [header, *grid, *footer, *([self._origin(width)] if origin else [])]
 
     def _is_cut(self, view: protocol.WindowView) -> bool:
         """Return whether the block is shorter than the setting W."""
@@ -136,32 +216,76 @@ class WindowPanel(StepPanel):
             return "Plain decoding: no window."
         return "No window in this pass: none wanted, or no room."
 
-    def _grid(self, view: protocol.WindowView, shape: "_Shape", room: int) -> list[Row]:
+    # --- drawing ------------------------------------------------------------------------------------------------------
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        titles = self.titles("Jacobi window", "window")
+        if self._step is None:
+            return self.only(width, titles, "Fills with the first pass.")
+        view = self._step.window
+        if view is None or not view.rows:
+            return self.only(width, titles, self._why_none(self._step))
+        marks = Marks.of(self._step, view, self.diagonal, self.slot, shifted=Shape.of(view, width).shifted)
+        shape = Shape.of(view, width, marks.last)
+        more = f"+{counted(shape.hidden, 'column')}" if shape.hidden else ""
+        size = self._size_of_block(view) if self._is_block else f"W {len(view.fresh)} · N {len(view.rows) + 1}"
+        legend = height >= len(view.rows) + 4
+        origin = height >= len(view.rows) + 5
+        header = self.header(width, titles, [f"{size} · {more}", size] if more and not legend else [size])
+        grid = self._grid(view, shape, marks, room=height - 1 - legend - origin)
+        return [header, *grid, *self._footer(view, shape, marks, more, width)[: legend + origin]]
+
+    def _footer(self, view: protocol.WindowView, shape: Shape, marks: Marks, more: str, width: int) -> list[Row]:
+        """Return the two lines below the window: what is marked, or a legend; and what came true."""
+        assert self._step is not None
+        if marks.slot is not None:
+            return self.sentence(sight(slots_of(self._step), marks.slot, len(view.rows)), width)
+        if marks.diagonal is not None:
+            place = shape.place(len(view.rows), marks.diagonal)
+            after = place + 2 + len(DROPS) <= width
+            text = f"{' ' * place}↓ {DROPS}" if after else f"{DROPS} ↓".rjust(place + 1)
+            return [[(text, Style(bold=True))], self._origin(width)]
+        coloured = any(
+            self._came_true(row + column, token) is not None
+            for row, ids in enumerate(view.row_ids)
+            for column, token in enumerate(ids)
+        )
+        return [self.legend(_legends(shape.shifted, self._is_block, coloured), more, width), self._origin(width)]
+
+    def _grid(self, view: protocol.WindowView, shape: Shape, marks: Marks, room: int) -> list[Row]:
         """Return the newest rows, as many as `room` allows, below the positions of the columns if a line is left."""
         ages = len(view.rows)
         first = max(0, ages + 1 - room)
         rows: list[Row] = []
         if room > ages + 1:
-            positions = "".join(" " + fit(f"+{column}", shape.cells) for column in range(shape.columns))
+            columns = range(shape.first, shape.first + shape.columns)
+            positions = "".join(" " + fit(f"+{column}", shape.cells) for column in columns)
             rows.append([(fit("at" if shape.shifted else "from", LABEL_CELLS), self.muted), (positions, self.muted)])
+        self._grid_at = (1 + len(rows), first, shape)
         for index in range(first, ages + 1):
             age = ages - index
             label = "new" if not age else f"…−{age}" if index == first and first else f"−{age}"
-            rows.append([(f"{label:>{LABEL_CELLS}}", self.muted), *self._cells(view, index, shape)])
+            rows.append([(fit(f"{label:>3}", LABEL_CELLS), self.muted), *self._cells(view, index, shape, marks)])
         return rows
 
-    def _cells(self, view: protocol.WindowView, index: int, shape: "_Shape") -> Row:
+    def _cells(self, view: protocol.WindowView, index: int, shape: Shape, marks: Marks) -> Row:
         """Return the tokens of a row; the last row is the fresh one."""
-        pieces, ids = _row(view, index)
-        before = _row(view, index - 1)[1] if index and shape.shifted else []
+        pieces, ids = row_of(view, index)
         age = len(view.rows) - index
-        start = index if shape.shifted else 0
-        row: Row = [(" " * (shape.cells + 1) * start, Style())]
-        for column, piece in enumerate(pieces[: shape.columns - start]):
-            fixed = ids[column : column + 1] == before[column + 1 : column + 2]
+        quiet, faded = self.muted, self.faded_text(OLDEST_FADED * age / len(view.rows))
+        shown = shape.visible(index, len(pieces))
+        row: Row = []
+        if shown:
+            row.append((" " * (shape.place(index, shown[0]) - LABEL_CELLS - 1), Style()))
+        for column in shown:
             came_true = self._came_true(index + column, ids[column]) if age else None
-            style = came_true or self.faded_text(OLDEST_FADED * age / len(view.rows))
-            row += [(FIXED if fixed else " ", self.muted), *self.cell(piece, shape.cells, style)]
+            style = came_true or faded
+            if marks.any:
+                lit = marks.lit(index, column)
+                style = quiet if not lit else (came_true or Style()) + Style(reverse=lit > 1, bold=lit == 1)
+            mark = marks.signs[index][column]
+            sign = self.palette.verdict(marks.verdict(index, column)) if mark not in f"{SAME} " else quiet
+            row += [(mark, sign), *self.cell(pieces[column], shape.cells, style)]
         return row
 
     def _came_true(self, position: int, token: int) -> Style | None:
@@ -171,88 +295,36 @@ class WindowPanel(StepPanel):
             return None
         return self.step_style(step, position - 1)
 
-    def _remember(self, step: int, view: protocol.WindowView) -> None:
-        """Remember the n-grams that this pass completed, with all their prefixes, since a part may be accepted."""
-        if len(self._formed) > MOST_FORMED:
-            self._formed.clear()
-        for column, ids in enumerate(zip(*view.row_ids, view.fresh_ids, strict=False)):
-            for end in range(2, len(ids) + 1):
-                self._formed[ids[:end]] = (step, column)
-
     def _origin_of_accepted(self, step: protocol.Step) -> PaidOff | None:
-        """Return the column that a step's accepted drafts were copied from, if they came from the window."""
+        """Return where a step's accepted drafts were formed, if they came from an earlier window."""
         if step.draft is None or step.window is None or not step.window.row_ids[:1]:
             return None
-        draft, verdict = step.draft, "accepted"
-        accepted = [i for i, found in enumerate(draft.verdicts) if found == verdict and draft.sources[i] == WINDOW]
+        draft = step.draft
+        accepted = [i for i, found in enumerate(draft.verdicts) if found == "accepted" and draft.sources[i] == WINDOW]
         ids = tuple(draft.token_ids[i] for i in accepted)
-        formed = self._formed.get((step.window.row_ids[0][0], *ids)) if ids else None
-        if formed is None or formed[0] >= step.index:
+        birth = self._births.of((step.window.row_ids[0][0], *ids), step.index) if ids else None
+        if birth is None:
             return None
-        pieces = [draft.pieces[i] for i in accepted]
-        return PaidOff(pieces, formed[1], step.index - formed[0], step.index, len(step.token_ids))
+        return PaidOff([draft.pieces[i] for i in accepted], birth, step.index, len(step.token_ids))
 
     def _origin(self, width: int) -> Row:
-        """Return the row about the latest column that came true."""
+        """Return the row about the latest drafts that came true."""
         paid_off = self._paid_off
         if paid_off is None or self._step is None or paid_off.step > self._step.index:  # may be an earlier pass
             return []
-        after = f" at +{paid_off.column}, accepted {counted(paid_off.passes, 'pass')} later"
-        if width >= cell_len(" guessed") + cell_len(after) + LEAST_OF_ORIGIN:
+        passes = counted(paid_off.step - paid_off.birth.step, "pass")
+        after = f" at +{paid_off.birth.ahead}, accepted {passes} later"
+        if len(" guessed") + len(after) + LEAST_OF_ORIGIN <= width:
             after = f" guessed{after}"
         text = shorten(" ".join(visible(piece) for piece in paid_off.pieces), max(width - len(after) - 2, 1))
         style = self.palette.style_of_step(paid_off.step, paid_off.accepted)
         return [("‹", self.muted), *self.token(text, style), ("›" + after, self.muted)]
 
 
-class _Shape(NamedTuple):
-    """How a window is laid out in a number of cells.
-
-    Attributes:
-        shifted: whether columns of the screen are positions.
-        columns: number of visible columns.
-        cells: cells of each.
-        hidden: number of columns that do not fit.
-    """
-
-    shifted: bool
-    columns: int
-    cells: int
-    hidden: int
-
-    @classmethod
-    def of(cls, view: protocol.WindowView, room: int) -> "_Shape":
-        most = max(1, (room + 1) // (MIN_COLUMN_CELLS + 1))
-        shifted = most >= len(view.rows) + min(LEAST_OF_LOWEST_ROW, len(view.fresh))
-        wanted = len(view.fresh) + (len(view.rows) if shifted else 0)
-        columns = min(wanted, most)
-        return cls(shifted, columns, max(1, min(MAX_COLUMN_CELLS, (room + 1) // columns - 1)), wanted - columns)
-
-
-def _row(view: protocol.WindowView, index: int) -> tuple[list[str], list[int]]:
-    """Return pieces and tokens of a row; the one after the window's last is the fresh row."""
-    if index < len(view.rows):
-        return list(view.rows[index]), list(view.row_ids[index])
-    return list(view.fresh), list(view.fresh_ids)
-
-
-def _is_block(step: protocol.Step, view: protocol.WindowView) -> bool:
-    """Return whether this is the block of Jacobi decoding. Its W excludes the last token, a window's includes it."""
-    return len(view.rows) == 1 and step.pool is None
-
-
-def _legends(shifted: bool, block: bool) -> tuple[str, ...]:
+def _legends(shifted: bool, block: bool, coloured: bool) -> tuple[str, ...]:
+    right = " · coloured: the right token" if coloured else ""
+    same = "= as the pass before"
     if block:
-        return ("= as the pass before · marked: came true", "= as before · marked: came true", "marked: came true")
-    arrow = "↘" if shifted else "↓"
-    column, short = f"read {arrow}: an n-gram of the window", f"read {arrow}: an n-gram"
-    if not shifted:
-        return (f"{column} · marked: came true", column, short, f"{arrow} n-grams")
-    return (
-        f"{column} · = as the pass before · marked: came true",
-        f"{column} · = as before",
-        f"{short} · = as before",
-        column,
-        short,
-        f"{arrow} n-grams",
-    )
+        return (f"{same}{right}", same, right.removeprefix(" · ") or same)
+    along = f"along {'↘' if shifted else '↓'}: an n-gram"
+    return (f"{along} · {same}{right}", f"{along} · {same}", f"{along} · = as before", along)

@@ -25,6 +25,7 @@ class Arrangement(NamedTuple):
         lens: whether the panel of pseudo states is shown: always, for a decoder that has some.
         lens_rows: number of layers in that panel.
         window_set: the setting W; 0 for a decoder that has none.
+        carriers: how many slots carry pseudo states at the most; 0 for a decoder that has none.
     """
 
     policy: bool = False
@@ -37,6 +38,7 @@ class Arrangement(NamedTuple):
     lens: bool = False
     lens_rows: int = 4
     window_set: int = 0
+    carriers: int = 0
 
     def after_step(self, step: Step) -> "Arrangement":
         """Return the arrangement after a step. A panel appears when a step has data for it; it is removed only at the
@@ -87,11 +89,13 @@ class StepPointedAt(Message):
         turn: the answer's turn; None if its steps were never known to this session.
         step: the index of the step.
         token: the index of the token in the step.
+        diagonal: the diagonal of its window to be marked; None for none.
     """
 
     turn: int | None
     step: int
     token: int = 0
+    diagonal: int | None = None
 
 
 class AnswerSteps:

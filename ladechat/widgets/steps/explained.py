@@ -25,7 +25,7 @@ class Source(NamedTuple):
 
 
 SOURCES = {
-    "window": Source("window", "branches and n-grams of the Jacobi window", "an n-gram of the Jacobi window"),
+    "window": Source("window", "n-grams of the Jacobi window", "an n-gram of the Jacobi window"),
     "prompt": Source("prompt", "what the prompt has after the same words", "an n-gram of the prompt"),
     "accepted": Source("answer", "what this answer has after the same words", "an n-gram of this answer"),
     EARLIER: Source("earlier", "what an earlier answer had after the same words", "remembered from an earlier answer"),
