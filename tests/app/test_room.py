@@ -181,7 +181,7 @@ def shown(stage: Stage) -> list[str]:
 async def test_tab_walks_as_the_page_is_read() -> None:
     async with Stage(decoder="lookahead").ready() as (pilot, stage):
         walked = []
-        for _ in range(6):
+        for _ in range(7):
             await pilot.press("tab")
             walked.append(stage.app.focused)
         regions = [widget.region.offset for widget in walked if widget is not None]
