@@ -6,6 +6,7 @@ shown anew; headings, hints and panels are left out.
     python -m tools.lesson_words
 """
 
+import argparse
 import asyncio
 
 from textual.pilot import Pilot
@@ -59,6 +60,7 @@ async def _act(pilot: Pilot[int], screen: LearnScreen) -> None:
 
 async def main() -> None:
     """Print the number of words of each scene, and of all."""
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     counts = []
     for scene in SCENES:
         texts = await shown(scene)
