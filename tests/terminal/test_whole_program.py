@@ -44,7 +44,7 @@ def test_a_question_is_answered_in_colours_of_steps_as_plain_decoding_answers(
     assert re.search(r"n-gram pool.* hit \d+ %", screen)
     assert re.search(r"[\d.]+ tokens a pass +[\d.]+ tok/s", screen)
     assert re.search(r"cpu · float32|cuda", screen)
-    assert re.search(r"\d+(/| of )\d+ tested draft", screen)
+    assert re.search(r"\d+(/| of )\d+ reached draft", screen)
 
     terminal.press("F2")  # without the panels, the lines of the answer have the screen to themselves
     terminal.wait_for("The answer without panels", lambda screen: words(plain_answer) in words(screen))
