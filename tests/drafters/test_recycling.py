@@ -18,11 +18,8 @@ from ladechat.decoder.drafters.recycling import (
     Successors,
     largest,
 )
-from ladechat.decoder.loop import Decoder
-from ladechat.decoder.policy import FixedPolicy
 from ladechat.decoder.verify_mask import SlotTree
 from tests.drafters.trees import PLENTY, VOCABULARY, branches, drafts, paths, ranked
-from tests.tiny import random_model, run, runner_for
 
 RANKS = len(CHANCES)
 
@@ -43,30 +40,6 @@ def successors(drafter: RecyclingDrafter, token: int) -> list[int]:
 
 def test_before_any_pass_nothing_is_proposed() -> None:
     assert drafts(RecyclingDrafter(8), [1, 2, 3]) == []
-
-
-def test_in_a_pause_nothing_is_learned() -> None:
-    drafter, logits = RecyclingDrafter(8), torch.randn(1, VOCABULARY)
-    paused = PassResult(SlotTree(4), logits, [7], (), (7,), 0.0, drafting=False)
-    drafter.observe(paused, [])
-    assert successors(drafter, 4) == []
-    drafter.observe(paused._replace(drafting=True), [])
-    assert len(successors(drafter, 4)) == RANKS
-
-
-def test_the_loop_says_which_passes_are_of_a_pause() -> None:
-    seen: list[bool] = []
-
-    class Watching(RecyclingDrafter):
-        def observe(self, result: PassResult, slots: Sequence[int]) -> None:
-            seen.append(result.drafting)
-
-    class Pausing(FixedPolicy):
-        def drafting(self) -> bool:
-            return len(seen) != 1
-
-    run(Decoder(runner_for(random_model(0)), [Watching()], Pausing()), [5, 6, 7], 3)
-    assert seen == [True, False, True]
 
 
 def test_every_slot_writes_the_table_rejected_ones_too() -> None:

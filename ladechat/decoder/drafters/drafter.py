@@ -77,7 +77,6 @@ class PassResult(NamedTuple):
         tokens: the emitted tokens.
         forward_seconds: the duration of the pass.
         hidden: the hidden states that drafters requested; None where none did.
-        drafting: whether drafters were asked for proposals: False where the policy pauses them.
     """
 
     tree: SlotTree
@@ -87,7 +86,6 @@ class PassResult(NamedTuple):
     tokens: tuple[int, ...]
     forward_seconds: float
     hidden: Hidden | None = None
-    drafting: bool = True
 
     @property
     def leaf(self) -> int:
