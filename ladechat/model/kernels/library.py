@@ -5,109 +5,32 @@ import fcntl
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ladechat.model.kernels.build import LOADING, Build, BuildError
 from ladechat.model.kernels.large_pages import LargePages
-from ladechat.model.kernels.packing import FLOATS, GROUPED, INTEGERS, KINDS, Packed, pack, room_for_integers
+from ladechat.model.kernels.packing import FLOATS, GROUPED, INTEGERS, Packed, pack, room_for_integers
 from ladechat.model.kernels.soft_cap import capped_attention
+from ladechat.model.kernels.structures import (
+    NUMBER,
+    POINTER,
+    Attention,
+    Best,
+    Layer,
+    LayerPass,
+    Matrix,
+    Model,
+    Rows,
+)
 
 MOST_SLOTS = 64
 """Attention of more slots is left to torch."""
 
 CRASHES = 2
 """The consecutive crashes after which a library is not loaded any more: one may be a power cut, or a kill."""
-
-
-ACTIVATIONS = ("silu", "gelu_tanh")
-"""Those of an MLP, numbered as in `csrc/layer.h`."""
-
-_pointer, _number = ctypes.c_void_p, ctypes.c_int64
-
-
-class Matrix(ctypes.Structure):
-    """A linear layer, as in `csrc/linear.h`.
-
-    Attributes:
-        tensors: its weights and its bias, which stay in memory with it, but not with a copy in another structure.
-    """
-
-    tensors: tuple[Tensor, Tensor | None]
-
-    _fields_: ClassVar = [
-        ("kind", _number), ("packed", _pointer), ("bias", _pointer), ("inner", _number), ("columns", _number)
-    ]  # fmt: skip
-
-    @classmethod
-    def of(cls, packed: Packed, bias: Tensor | None = None) -> "Matrix":
-        """Return the layer of packed weights and a bias (columns,) float32, or none."""
-        at = None if bias is None else bias.data_ptr()
-        matrix = cls(KINDS.index(packed.kind), packed.data.data_ptr(), at, packed.inner, packed.columns)
-        matrix.tensors = packed.data, bias
-        return matrix
-
-
-class Layer(ctypes.Structure):
-    """The weights of a decoder layer, as in `csrc/layer.h`. A norm that it lacks is None; without a cap, that is 0."""
-
-    MATRICES = ("query", "key", "value", "output", "gate", "up", "down")
-    NORMS = ("attention_norm", "query_norm", "key_norm", "after_attention", "mlp_norm", "after_mlp")
-    _fields_: ClassVar = [
-        *((name, Matrix) for name in MATRICES),
-        *((name, _pointer) for name in NORMS),
-        ("head_dim", _number),
-        ("activation", _number),
-        *((name, ctypes.c_float) for name in ("epsilon", "scale", "cap")),
-    ]
-
-
-class LayerPass(ctypes.Structure):
-    """The slots of a pass in a decoder layer, as in `csrc/layer.h`."""
-
-    _fields_: ClassVar = [
-        *((name, _pointer) for name in ("keys", "values")),
-        *((name, _number) for name in ("key_head", "key_token", "value_head", "value_token", "slots", "cached")),
-        *((name, _pointer) for name in ("cosines", "sines", "angles", "seen")),
-        ("seen_slot", _number),
-    ]
-
-
-class Model(ctypes.Structure):
-    """The embedding of a model, its layers, the norm after them, and the output layer, as in `csrc/layer.h`."""
-
-    _fields_: ClassVar = [
-        ("embedding", Matrix),
-        ("scale", ctypes.c_float),
-        ("layers", ctypes.POINTER(Layer)),
-        ("count", _number),
-        ("norm", _pointer),
-        ("epsilon", ctypes.c_float),
-        ("output", Matrix),
-    ]
-
-
-class _Best(ctypes.Structure):
-    _fields_: ClassVar = [("index", _number), ("log_share", ctypes.c_float)]
-
-
-class _Rows(ctypes.Structure):
-    _fields_: ClassVar = [("data", _pointer), *((name, _number) for name in ("head", "token", "dim"))]
-
-
-class _Attention(ctypes.Structure):
-    _fields_: ClassVar = [
-        ("queries", _pointer),
-        *((name, _number) for name in ("query_head", "query_slot")),
-        *((name, _Rows) for name in ("keys", "values")),
-        ("seen", _pointer),
-        ("seen_slot", _number),
-        ("out", _pointer),
-        *((name, _number) for name in ("heads", "key_value_heads", "slots", "tokens")),
-        *((name, ctypes.c_float) for name in ("scale", "cap")),
-    ]
 
 
 class Library:
@@ -126,14 +49,14 @@ class Library:
         self.threads = threads
         count, real = ctypes.c_int, ctypes.c_float
         arguments: dict[str, list[Any]] = {
-            "linear": [_pointer, _pointer, _pointer, _number, count],
-            "columns": [_pointer, _pointer, _number, _pointer],
-            "pack": [_pointer, _pointer, _number, _number, count],
-            "best": [_pointer, _number, _number, _pointer, count],
-            "norm": [_pointer, _pointer, _pointer, _number, _number, real],
-            "attention": [_pointer, count],
-            "layer": [_pointer, _pointer, _pointer, count],
-            "pass": [_pointer, _pointer, _pointer, _pointer, _number, _pointer, count],
+            "linear": [POINTER, POINTER, POINTER, NUMBER, count],
+            "columns": [POINTER, POINTER, NUMBER, POINTER],
+            "pack": [POINTER, POINTER, NUMBER, NUMBER, count],
+            "best": [POINTER, NUMBER, NUMBER, POINTER, count],
+            "norm": [POINTER, POINTER, POINTER, NUMBER, NUMBER, real],
+            "attention": [POINTER, count],
+            "layer": [POINTER, POINTER, POINTER, count],
+            "pass": [POINTER, POINTER, POINTER, POINTER, NUMBER, POINTER, count],
         }
         self._functions: dict[str, Any] = {name: getattr(functions, name) for name in arguments}
         for name, function in self._functions.items():
@@ -205,7 +128,7 @@ class Library:
         if not 0 <= min(tokens) <= max(tokens) < model.embedding.columns:
             raise IndexError(f"A token is not among {model.embedding.columns} embeddings: {max(tokens)}.")
         logits, states = torch.empty(read, model.output.columns), torch.empty(len(tokens), model.embedding.inner)
-        given = ctypes.byref(model), passes, (_number * len(tokens))(*tokens), states.data_ptr(), read
+        given = ctypes.byref(model), passes, (NUMBER * len(tokens))(*tokens), states.data_ptr(), read
         self._functions["pass"](*given, logits.data_ptr(), self.threads)
         return logits, states
 
@@ -214,7 +137,7 @@ class Library:
         its log-probability.
         """
         logits, (rows, vocabulary) = logits.contiguous(), logits.shape
-        found = (_Best * rows)()
+        found = (Best * rows)()
         self._functions["best"](logits.data_ptr(), rows, vocabulary, found, self.threads)
         return [one.index for one in found], [one.log_share for one in found]
 
@@ -260,10 +183,10 @@ class Library:
         _, heads, slots, key_dim = query.shape
         _, key_value_heads, tokens, value_dim = value.shape
         out = torch.empty(1, slots, heads, value_dim)
-        given = _Attention(
+        given = Attention(
             query.data_ptr(), *query.stride()[1:3],
-            _Rows(key.data_ptr(), *key.stride()[1:3], key_dim),
-            _Rows(value.data_ptr(), *value.stride()[1:3], value_dim),
+            Rows(key.data_ptr(), *key.stride()[1:3], key_dim),
+            Rows(value.data_ptr(), *value.stride()[1:3], value_dim),
             mask.data_ptr(), mask.stride(2), out.data_ptr(), heads, key_value_heads, slots, tokens,
             scale, cap or 0.0,
         )  # fmt: skip

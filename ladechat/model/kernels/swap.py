@@ -13,9 +13,10 @@ from transformers.masking_utils import sdpa_mask
 from transformers.pytorch_utils import Conv1D
 
 from ladechat.model.kernels.large_pages import LargePages
-from ladechat.model.kernels.library import Library, Matrix
+from ladechat.model.kernels.library import Library
 from ladechat.model.kernels.packing import FLOATS, INTEGERS, TILED, Packed, pack
 from ladechat.model.kernels.soft_cap import attention_for, capped_attention
+from ladechat.model.kernels.structures import Matrix
 
 ATTENTION = "ladechat"
 """The name of our attention in transformers' registry."""

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from ladechat.model.kernels.library import ACTIVATIONS, Layer, LayerPass, Library, Model
+from ladechat.model.kernels.library import Library
+from ladechat.model.kernels.structures import ACTIVATIONS, Layer, LayerPass, Model
 from ladechat.model.kernels.swap import PackedEmbedding, PackedLinear, RMSNorm, computes_in_integers
 from ladechat.model.runners.kv_cache import SlabCache, cache_argument
 from ladechat.model.runners.layer_loop import FUSED, LayerLoop

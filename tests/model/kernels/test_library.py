@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import scaled_dot_product_attention
 
-from ladechat.model.kernels.library import MOST_SLOTS, Library, Matrix
+from ladechat.model.kernels.library import MOST_SLOTS, Library
 from ladechat.model.kernels.packing import COLUMNS, FLOATS, GROUPED, pack
+from ladechat.model.kernels.structures import Matrix
 from tests.model.compiled import compiled
 
 # The width of registers decides how the kernels are written: 16, 8 or 4 numbers.

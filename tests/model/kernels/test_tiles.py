@@ -9,8 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.model.kernels.library import Library, Matrix
+from ladechat.model.kernels.library import Library
 from ladechat.model.kernels.packing import TILED, Packed, pack
+from ladechat.model.kernels.structures import Matrix
 from tests.model.kernels.test_library import drawn
 from tests.model.kernels.test_sanitized import CSRC, STANDARD, compiler_or_skip
 from tests.model.kernels.test_swap import processor_has

@@ -10,7 +10,7 @@
 
 namespace ladechat {
 
-// Of the MLP; `ladechat.model.kernels.library.ACTIVATIONS`.
+// Of the MLP; `ladechat.model.kernels.structures.ACTIVATIONS`.
 enum class Activation : int64_t { silu, gelu };
 
 // The weights of a layer. Norms of queries and keys, and of what attention and the MLP add to the states, are null in
