@@ -52,15 +52,21 @@ static void products(Kind kind) {
 }
 
 #ifdef WITH_AMX
-// What AMX computes where it runs has the bits of the model.
+// What AMX computes where it runs has the bits of the model, of one block and of two.
 static void compare_tiles() {
     const int64_t rows = between(1, 100), inner = between(1, 200);
-    const Made made(Kind::tiled, inner, COLUMNS);
-    const Split split(numbers(rows * inner).data(), rows, inner);
-    std::vector<float> found(rows * COLUMNS), expected(rows * COLUMNS);
-    tiled_rows<Amx>(rows, split, 0, made.lines.data(), found.data());
-    tiled_rows<TileModel>(rows, split, 0, made.lines.data(), expected.data());
-    if (found != expected) std::abort();
+    const Made made(Kind::tiled, inner, 2 * COLUMNS);
+    Split split;
+    split.read(numbers(rows * inner).data(), rows, inner);
+    std::vector<float> found[2], expected[2], alone(rows * COLUMNS);
+    for (auto* both : {found, expected}) both[0].resize(rows * COLUMNS), both[1].resize(rows * COLUMNS);
+    const Line* const blocks[] = {made.lines.data(), made.lines.data() + split.steps * 2 * HEIGHT};
+    float *const ours[] = {found[0].data(), found[1].data()}, *const models[] = {expected[0].data(), expected[1].data()};
+    float* const one = alone.data();
+    tiled_rows<Amx, 2>(rows, split, blocks, ours);
+    tiled_rows<TileModel, 2>(rows, split, blocks, models);
+    tiled_rows<Amx, 1>(rows, split, blocks, &one);
+    if (found[0] != expected[0] || found[1] != expected[1] || alone != found[0]) std::abort();
 }
 #endif
 

@@ -42,7 +42,9 @@ inline Floats totals(Floats* vectors) {
 
 // The products of a query with LANES keys.
 inline Floats scores_of(const float* query, const float* const* keys, int64_t dim) {
-    Floats sums[LANES] = {};
+    Floats sums[LANES];
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; ++i) sums[i] = Floats{};
     int64_t d = 0;
     for (; d + LANES <= dim; d += LANES) {
         const Floats part = load(query + d);
@@ -168,7 +170,11 @@ class SlotGroup {
                 const float* query = of_.queries + (head + i) * of_.query_head + (first_ + slot) * of_.query_slot;
                 Floats found = scores_of(query, keys, of_.keys.dim) * of_.scale;
                 if (of_.cap != 0) found = hyperbolic_tangent(found / of_.cap) * of_.cap;
-                for (int64_t k = 0; k < count; ++k) scores[(slot * heads + i) * length_ + place + k] = found[k];
+                float* const to = scores + (slot * heads + i) * length_ + place;
+                if (count == LANES)
+                    store(to, found);
+                else
+                    for (int64_t k = 0; k < count; ++k) to[k] = found[k];
             }
         };
         for (int64_t j = 0; j < together_; j += LANES) {

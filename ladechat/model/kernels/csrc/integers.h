@@ -23,44 +23,49 @@ constexpr int GROUPED = 32;  // `ladechat.model.kernels.packing.GROUPED`
 // Rows of x in 8 bits: numbers (rows, groups · GROUPED), and for each group of a row its scale and its sum.
 class Rounded {
    public:
-    Rounded(const float* x, int64_t rows, int64_t inner) : groups((inner + GROUPED - 1) / GROUPED) {
-        static thread_local std::vector<int8_t> bytes;
-        static thread_local std::vector<float> factors;
-        static thread_local std::vector<int32_t> totals;
-        bytes.resize(rows * groups * GROUPED);
-        factors.resize(rows * groups);
-        totals.resize(rows * groups);
-        numbers = bytes.data();
-        scales = factors.data();
-        sums = totals.data();
+    void read(const float* x, int64_t rows, int64_t inner) {
+        groups = (inner + GROUPED - 1) / GROUPED;
+        const size_t count = std::max<size_t>(scales.size(), rows * groups);
+        numbers.resize(count * GROUPED);
+        scales.resize(count);
+        sums.resize(count);
         for (int64_t row = 0; row < rows; ++row)
             for (int64_t group = 0; group < groups; ++group) {
                 const int64_t at = row * groups + group, first = group * GROUPED;
                 const int64_t count = std::min<int64_t>(GROUPED, inner - first);
-                round(x + row * inner + first, count, &bytes[at * GROUPED], factors[at], totals[at]);
+                round(x + row * inner + first, count, &numbers[at * GROUPED], scales[at], sums[at]);
             }
     }
 
-    const int8_t* numbers;
-    const float* scales;
-    const int32_t* sums;
-    int64_t groups;
+    std::vector<int8_t> numbers;
+    std::vector<float> scales;
+    std::vector<int32_t> sums;
+    int64_t groups = 0;
 
    private:
     static void round(const float* x, int64_t count, int8_t* to, float& scale, int32_t& sum) {
-        float all[GROUPED] = {};
-        std::copy_n(x, count, all);
-        float largest = 0, wrong = 0;  // NaN once a number is not finite
-        for (const float one : all) largest = std::max(largest, std::fabs(one)), wrong += one - one;
-        const bool usable = wrong == 0 && largest > TINY;
-        const float factor = usable ? 127.0f / largest : 0.0f;
-        scale = usable ? largest / 127.0f : wrong;
-        sum = 0;
-        for (int i = 0; i < GROUPED; ++i) {
-            const int number = usable ? int((all[i] * factor + ROUNDING) - ROUNDING) : 0;
-            to[i] = int8_t(number);
-            sum += number;
+        float padded[GROUPED] = {};
+        if (count < GROUPED) x = std::copy_n(x, count, padded) - count;
+        Floats sizes{}, wrong{};  // NaN once a number is not finite
+        for (int i = 0; i < GROUPED; i += LANES) {
+            const Floats some = load(x + i), size = (Floats)((Ints)some & 0x7fffffff);
+            sizes = size > sizes ? size : sizes;
+            wrong += some - some;
         }
+        const float largest = across(sizes, [](auto one, auto other) { return one > other ? one : other; });
+        const float not_finite = across(wrong, [](auto one, auto other) { return one + other; });
+        const bool usable = not_finite == 0 && largest > TINY;
+        const float factor = usable ? 127.0f / largest : 0.0f;
+        scale = usable ? largest / 127.0f : not_finite;
+        Ints integers{};
+        for (int i = 0; i < GROUPED; i += LANES) {
+            const Floats rounded = (load(x + i) * factor + ROUNDING) - ROUNDING;
+            const Ints some = usable ? __builtin_convertvector(rounded, Ints) : Ints{};
+            const auto bytes = __builtin_convertvector(some, SignedBytes);
+            std::memcpy(to + i, &bytes, sizeof bytes);
+            integers += some;
+        }
+        sum = across(integers, [](auto one, auto other) { return one + other; });
     }
 };
 
@@ -223,7 +228,7 @@ inline void integer_block(const Rounded& x, int64_t first, const Group<bits>* gr
             Bytes some[parts];
 #pragma GCC unroll 8
             for (int part = 0; part < parts; ++part) some[part] = group.at(step, column + part * LANES);
-            const int8_t* numbers = x.numbers + at * GROUPED + step * 4;
+            const int8_t* numbers = x.numbers.data() + at * GROUPED + step * 4;
 #pragma GCC unroll 16
             for (int row = 0; row < rows; ++row) {
                 const int32_t four = load_as<int32_t>(numbers + row * x.groups * GROUPED);

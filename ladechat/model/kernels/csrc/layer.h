@@ -90,12 +90,12 @@ inline void project(const Layer& layer, const LayerPass& pass, const float* norm
     float* const all = projected.data();
     const int64_t query_blocks = layer.query.blocks(), key_blocks = layer.key.blocks();
     const int64_t blocks = query_blocks + key_blocks + layer.value.blocks();
-    const Input input(normed, pass.slots, {&layer.query, &layer.key, &layer.value});
+    const Input input(normed, layer.width());
     share(pass.slots, blocks, layer.width(), threads, [&](int64_t first, int64_t count, int64_t block) {
         const int part = block < query_blocks ? 0 : block < query_blocks + key_blocks ? 1 : 2;
         const int64_t own = block - (part > 0 ? query_blocks : 0) - (part > 1 ? key_blocks : 0);
         float some[GROUP * COLUMNS];
-        multiply(input, first, count, *parts[part], own, some);
+        multiply(input, first, count, {*parts[part], own, some});
         for (int64_t row = 0; row < count; ++row)
             std::copy_n(some + row * COLUMNS, parts[part]->width(own),
                         all + (first + row) * total + starts[part] + own * COLUMNS);
@@ -117,11 +117,10 @@ inline void project(const Layer& layer, const LayerPass& pass, const float* norm
 template <Activation activation>
 inline void gate_up(const Layer& layer, int64_t slots, const float* normed, float* gated, int threads) {
     const int64_t columns = layer.gate.columns;
-    const Input input(normed, slots, {&layer.gate, &layer.up});
+    const Input input(normed, layer.width());
     share(slots, layer.gate.blocks(), 2 * layer.width(), threads, [&](int64_t first, int64_t count, int64_t block) {
         float gates[GROUP * COLUMNS], ups[GROUP * COLUMNS];
-        multiply(input, first, count, layer.gate, block, gates);
-        multiply(input, first, count, layer.up, block, ups);
+        multiply(input, first, count, {layer.gate, block, gates}, {layer.up, block, ups});
         for (int64_t i = 0; i < count * COLUMNS; i += LANES)
             store(gates + i, activated<activation>(load(gates + i)) * load(ups + i));
         for (int64_t row = 0; row < count; ++row)

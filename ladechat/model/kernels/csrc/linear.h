@@ -3,8 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <initializer_list>
-#include <optional>
+#include <atomic>
 
 #include "integers.h"
 #include "pool.h"
@@ -16,6 +15,7 @@ namespace ladechat {
 constexpr int64_t AHEAD = 128;        // rows of weights to prefetch: more than processors do by themselves
 constexpr int64_t GROUP = 96;         // rows of x that stay in the second-level cache while all weights pass
 constexpr int64_t WORTH_SHARING = 1 << 18;  // multiplications from which on sharing among threads pays
+constexpr int64_t MANY_BLOCKS = 32;  // for a thread: it gets two at a time
 static_assert(GROUP % (2 * HEIGHT) == 0);
 
 enum class Kind : int64_t { float32, bfloat16, float16, int8, int4, tiled };
@@ -28,7 +28,6 @@ struct Matrix {
     const float* bias;
     int64_t inner, columns;
 
-    bool is_rounded() const { return kind == Kind::int8 || kind == Kind::int4; }
     int64_t blocks() const { return (columns + COLUMNS - 1) / COLUMNS; }
     int64_t width(int64_t block) const { return std::min<int64_t>(COLUMNS, columns - block * COLUMNS); }
 };
@@ -78,28 +77,57 @@ void any_rows(int64_t rows, const float* x, int64_t x_stride, const Weight* weig
         if (rows) any_rows<Weight, most - 1>(rows, x, x_stride, weights, weights_stride, y, y_stride, inner, adding);
 }
 
-// Rows x (rows, inner), and the same in 8 bits or in parts if they are multiplied with integers or tiles.
-struct Input {
-    const float* x;
-    std::optional<Rounded> rounded;
-    std::optional<Split> split;
+// Rows x (rows, inner), and groups of them in the form in which they are multiplied with integers or tiles. Each thread
+// makes its own: what another one has written takes longer to read.
+class Input {
+   public:
+    Input(const float* x, int64_t inner) : x(x), inner(inner), number_(++last_) {}
 
-    Input(const float* x, int64_t rows, std::initializer_list<const Matrix*> matrices) : x(x) {
-        for (const Matrix* matrix : matrices) {
-            if (matrix->is_rounded() && !rounded) rounded.emplace(x, rows, matrix->inner);
-            if (matrix->kind == Kind::tiled && !split) split.emplace(x, rows, matrix->inner);
-        }
+    // `count` rows from row `first` on.
+    template <typename Form>
+    const Form& in(int64_t first, int64_t count) const {
+        static thread_local Form form;
+        static thread_local uint64_t number = 0;
+        static thread_local int64_t at;
+        if (number != number_ || at != first) form.read(x + first * inner, count, inner);
+        number = number_, at = first;
+        return form;
+    }
+
+    const float* x;
+    int64_t inner;
+
+   private:
+    static inline std::atomic<uint64_t> last_{0};
+    uint64_t number_;
+};
+
+// A block of a matrix, and where its products go: (rows, COLUMNS).
+struct Block {
+    const Matrix& matrix;
+    int64_t index;
+    float* y;
+
+    const Line* tiles(int64_t steps) const { return static_cast<const Line*>(matrix.packed) + index * steps * 2 * HEIGHT; }
+
+    void add_bias(int64_t rows) const {
+        if (!matrix.bias) return;
+        for (int64_t row = 0; row < rows; ++row)
+            for (int64_t i = 0; i < matrix.width(index); ++i) y[row * COLUMNS + i] += matrix.bias[index * COLUMNS + i];
     }
 };
 
-// `count` rows from row `first` on times a block of a matrix, plus its bias, into y (count, COLUMNS).
-inline void multiply(const Input& input, int64_t first, int64_t count, const Matrix& matrix, int64_t block, float* y) {
-    const int64_t inner = matrix.inner, column = block * COLUMNS;
+// `count` rows from row `first` on times a block, plus its bias.
+inline void multiply(const Input& input, int64_t first, int64_t count, const Block& block) {
+    const Matrix& matrix = block.matrix;
+    const int64_t inner = matrix.inner;
     const auto by_floats = [&](const auto* weights) {
-        any_rows(count, input.x + first * inner, inner, weights + column * inner, COLUMNS, y, COLUMNS, inner);
+        any_rows(count, input.x + first * inner, inner, weights + block.index * COLUMNS * inner, COLUMNS, block.y, COLUMNS,
+                 inner);
     };
     const auto by_integers = [&](const auto* groups) {
-        integer_rows(count, *input.rounded, first, groups + block * input.rounded->groups, y);
+        const Rounded& rounded = input.in<Rounded>(first, count);
+        integer_rows(count, rounded, 0, groups + block.index * rounded.groups, block.y);
     };
     switch (matrix.kind) {
         case Kind::float32: by_floats(static_cast<const float*>(matrix.packed)); break;
@@ -108,14 +136,24 @@ inline void multiply(const Input& input, int64_t first, int64_t count, const Mat
         case Kind::int8: by_integers(static_cast<const Group<8>*>(matrix.packed)); break;
         case Kind::int4: by_integers(static_cast<const Group<4>*>(matrix.packed)); break;
         case Kind::tiled: {
-            const Line* const tiles = static_cast<const Line*>(matrix.packed);
-            tiled(count, *input.split, first, tiles + block * input.split->steps * 2 * HEIGHT, y);
+            const Split& split = input.in<Split>(first, count);
+            tiled<1>(count, split, {block.tiles(split.steps)}, {block.y});
             break;
         }
     }
-    if (matrix.bias)
-        for (int64_t row = 0; row < count; ++row)
-            for (int64_t i = 0; i < matrix.width(block); ++i) y[row * COLUMNS + i] += matrix.bias[column + i];
+    block.add_bias(count);
+}
+
+// The same with two blocks, at once if both are in tiles.
+inline void multiply(const Input& input, int64_t first, int64_t count, const Block& one, const Block& other) {
+    if (one.matrix.kind != Kind::tiled || other.matrix.kind != Kind::tiled) {
+        multiply(input, first, count, one);
+        return multiply(input, first, count, other);
+    }
+    const Split& split = input.in<Split>(first, count);
+    tiled<2>(count, split, {one.tiles(split.steps), other.tiles(split.steps)}, {one.y, other.y});
+    one.add_bias(count);
+    other.add_bias(count);
 }
 
 // The weights (inner) of a column, as an embedding that is tied to the matrix reads them.
@@ -159,16 +197,26 @@ void share(int64_t rows, int64_t blocks, int64_t inner, int threads, const Task&
 
 // x (rows, inner) times a matrix into y (rows, columns), or added to it.
 inline void product(const float* x, const Matrix& matrix, float* y, int64_t rows, int threads, bool adding = false) {
-    const Input input(x, rows, {&matrix});
-    share(rows, matrix.blocks(), matrix.inner, threads, [&](int64_t first, int64_t count, int64_t block) {
-        float some[GROUP * COLUMNS];
-        multiply(input, first, count, matrix, block, some);
-        const int64_t width = matrix.width(block);
+    const Input input(x, matrix.inner);
+    const auto write = [&](const Block& block, int64_t first, int64_t count) {
+        const int64_t width = matrix.width(block.index);
         for (int64_t row = 0; row < count; ++row) {
-            float* to = y + (first + row) * matrix.columns + block * COLUMNS;
-            const float* from = some + row * COLUMNS;
+            float* to = y + (first + row) * matrix.columns + block.index * COLUMNS;
+            const float* from = block.y + row * COLUMNS;
             for (int64_t column = 0; column < width; ++column) to[column] = (adding ? to[column] : 0) + from[column];
         }
+    };
+    const int64_t blocks = matrix.blocks(), pairs = blocks >= MANY_BLOCKS * threads ? blocks / 2 : 0;
+    share(rows, blocks - pairs, matrix.inner, threads, [&](int64_t first, int64_t count, int64_t chunk) {
+        float some[2][GROUP * COLUMNS];
+        const Block one{matrix, chunk < pairs ? 2 * chunk : chunk + pairs, some[0]}, other{matrix, one.index + 1, some[1]};
+        if (chunk < pairs) {
+            multiply(input, first, count, one, other);
+            write(other, first, count);
+        } else {
+            multiply(input, first, count, one);
+        }
+        write(one, first, count);
     });
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #if defined(__AVX512F__) || defined(__F16C__)
 #include <immintrin.h>
@@ -47,7 +48,9 @@ constexpr float NEVER = -std::numeric_limits<float>::infinity();
 
 typedef float Floats __attribute__((vector_size(sizeof(float) * LANES)));
 typedef int32_t Ints __attribute__((vector_size(sizeof(int32_t) * LANES)));
+typedef uint32_t Unsigned __attribute__((vector_size(sizeof(uint32_t) * LANES)));
 typedef uint16_t Shorts __attribute__((vector_size(sizeof(uint16_t) * LANES)));
+typedef int8_t SignedBytes __attribute__((vector_size(LANES)));
 typedef uint8_t Bytes __attribute__((vector_size(4 * LANES)));  // four for each of LANES columns
 
 struct Half {
@@ -103,6 +106,27 @@ inline Floats load(const Half* from) {
     const Floats size = (Floats)((bits & 0x7fff) << 13) * 0x1p112f;
     return (Floats)((Ints)size | ((bits & 0x8000) << 16));
 #endif
+}
+
+// Lanes in another order: each changes places with the one `distance` further or before.
+template <int distance, typename Vector, int... lane>
+inline Vector swapped(const Vector& vector, std::integer_sequence<int, lane...>) {
+#ifdef __clang__
+    return __builtin_shufflevector(vector, vector, (lane ^ distance)...);
+#else
+    return __builtin_shuffle(vector, Ints{(lane ^ distance)...});
+#endif
+}
+
+// What an operation makes of all lanes.
+template <int distance = LANES / 2, typename Vector, typename Act>
+inline auto across(const Vector& vector, const Act& act) {
+    if constexpr (distance == 0) {
+        return vector[0];
+    } else {
+        const auto lanes = std::make_integer_sequence<int, LANES>();
+        return across<distance / 2>(Vector(act(vector, swapped<distance>(vector, lanes))), act);
+    }
 }
 
 // Prefetches numbers that are read soon. An address after the end of an array has no effect.

@@ -31,15 +31,14 @@ struct alignas(LINE) Line {
     BFloat numbers[DEPTH];
 };
 
-// The rows of each tile, as the processor reads them: of sums 0 and 1 and of x 6 `upper` ones, of sums 2 and 3 and of x 7
-// `lower` ones, all of weights, 4 and 5. Tiles without rows are not used.
+// The rows of each of the tiles, as the processor reads them. Tiles without rows are not used.
 struct Shape {
     uint8_t palette = 1, start = 0, reserved[14] = {};
     uint16_t bytes[16] = {};
     uint8_t rows[16] = {};
 
-    Shape(int upper, int lower) {
-        const int all[] = {upper, upper, lower, lower, HEIGHT, HEIGHT, upper, lower};
+    Shape() = default;
+    explicit Shape(const int (&all)[8]) {
         for (int tile = 0; tile < 8; ++tile) rows[tile] = uint8_t(all[tile]), bytes[tile] = all[tile] ? LINE : 0;
     }
 };
@@ -109,7 +108,7 @@ struct TileModel {
 
    private:
     struct State {
-        Shape shape{0, 0};
+        Shape shape;
         Line lines[8][HEIGHT];
     };
     static State& own() {
@@ -131,78 +130,112 @@ struct TileModel {
 // Rows x (rows, inner) in parts: tiles (rows / HEIGHT, steps, PARTS), the last ones with fewer lines than HEIGHT.
 class Split {
    public:
-    Split(const float* x, int64_t rows, int64_t inner) : steps((inner + DEPTH - 1) / DEPTH) {
-        static thread_local std::vector<Line> lines;
-        lines.resize(std::max<size_t>(lines.size(), rows * steps * PARTS));
-        tiles = lines.data();
+    void read(const float* x, int64_t rows, int64_t inner) {
+        steps = (inner + DEPTH - 1) / DEPTH;
+        lines_.resize(std::max<size_t>(lines_.size(), rows * steps * PARTS));
         for (int64_t row = 0; row < rows; ++row) {
             const int64_t above = row / HEIGHT * HEIGHT, height = std::min<int64_t>(HEIGHT, rows - above);
-            Line* to = lines.data() + above * steps * PARTS + (row - above);
-            for (int64_t step = 0; step < steps; ++step) {
-                float rest[DEPTH] = {};
-                std::copy_n(x + row * inner + step * DEPTH, std::min<int64_t>(DEPTH, inner - step * DEPTH), rest);
-                for (int part = 0; part < PARTS; ++part, to += height)
-                    for (int i = 0; i < DEPTH; ++i) {
-                        to->numbers[i] = first_bits(rest[i]);
-                        rest[i] -= as_float(to->numbers[i]);
-                    }
+            Line* to = lines_.data() + above * steps * PARTS + (row - above);
+            for (int64_t step = 0; step < steps; ++step, to += PARTS * height) {
+                float padded[DEPTH] = {};
+                const float* from = x + row * inner + step * DEPTH;
+                if (const int64_t left = inner - step * DEPTH; left < DEPTH) from = std::copy_n(from, left, padded) - left;
+                for (int i = 0; i < DEPTH; i += LANES) split(load(from + i), to, height, i);
             }
         }
     }
 
     // The tiles from a row on, a multiple of HEIGHT.
-    const Line* from(int64_t row) const { return tiles + row * steps * PARTS; }
+    const Line* from(int64_t row) const { return lines_.data() + row * steps * PARTS; }
 
-    int64_t steps;
+    int64_t steps = 0;
 
    private:
-    static BFloat first_bits(float number) {
-        uint32_t bits;
-        std::memcpy(&bits, &number, sizeof bits);
-        return {uint16_t(bits >> 16)};
+    // Numbers i to i + LANES of a row, into the lines of the parts.
+    static void split(Floats numbers, Line* to, int64_t height, int i) {
+        for (int part = 0; part < PARTS; ++part) {
+            const Unsigned bits = (Unsigned)numbers >> 16;
+            const Shorts first = __builtin_convertvector(bits, Shorts);
+            std::memcpy(to[part * height].numbers + i, &first, sizeof first);
+            numbers -= (Floats)(bits << 16);
+        }
     }
 
-    const Line* tiles;
+    std::vector<Line> lines_;
 };
 
-// `upper` rows of x, and `lower` ones in the tiles after theirs, times a block of weights (steps, 2, HEIGHT), into y.
-template <typename Tiles, bool with_lower>
-void tiled_block(const Line* x, int upper, int lower, int64_t steps, const Line* weights, float* y) {
-    const Line* below = x + upper * steps * PARTS;
-    Tiles::template zero<0>();
-    Tiles::template zero<1>();
-    if constexpr (with_lower) Tiles::template zero<2>(), Tiles::template zero<3>();
+constexpr int LINES_AHEAD = 8 * HEIGHT;  // of weights, to prefetch
+
+// `rows` rows of x, at most HEIGHT, times one or two blocks of weights (steps, 2, HEIGHT), each into its y.
+template <typename Tiles, int blocks>
+void flat_product(const Line* x, int rows, int64_t steps, const Line* const* weights, float* const* y) {
+    Tiles::shape(Shape({rows, rows, rows, rows, HEIGHT, rows, rows, rows}));
+    const auto add = [](auto sums, const Line* from) {
+        Tiles::template load<4>(from);
+        Tiles::template multiply<sums, 5, 4>();
+        Tiles::template multiply<sums, 6, 4>();
+        Tiles::template multiply<sums, 7, 4>();
+    };
+    const auto each = [](auto act) {
+        act(std::integral_constant<int, 0>(), std::integral_constant<int, 1>(), 0);
+        if constexpr (blocks > 1) act(std::integral_constant<int, 2>(), std::integral_constant<int, 3>(), 1);
+    };
+    each([](auto left, auto right, int) { Tiles::template zero<left>(), Tiles::template zero<right>(); });
+    for (int64_t step = 0; step < steps; ++step, x += PARTS * rows) {
+        Tiles::template load<5>(x);
+        Tiles::template load<6>(x + rows);
+        Tiles::template load<7>(x + 2 * rows);
+        each([&](auto left, auto right, int block) {
+            const Line* const from = weights[block] + step * 2 * HEIGHT;
+            fetch<2 * HEIGHT * DEPTH>(from[LINES_AHEAD].numbers);
+            add(left, from);
+            add(right, from + HEIGHT);
+        });
+    }
+    each([&](auto left, auto right, int block) {
+        Tiles::template store<left>(y[block], COLUMNS);
+        Tiles::template store<right>(y[block] + COLUMNS / 2, COLUMNS);
+    });
+}
+
+// HEIGHT rows of x, and `lower` ones in the tiles after theirs, times a block of weights (steps, 2, HEIGHT), into y.
+template <typename Tiles>
+void tall_product(const Line* x, int lower, int64_t steps, const Line* weights, float* y) {
+    Tiles::shape(Shape({HEIGHT, HEIGHT, lower, lower, HEIGHT, HEIGHT, HEIGHT, lower}));
+    const Line* below = x + HEIGHT * steps * PARTS;
+    Tiles::template zero<0>(), Tiles::template zero<1>(), Tiles::template zero<2>(), Tiles::template zero<3>();
     for (int64_t step = 0; step < steps; ++step, weights += 2 * HEIGHT) {
+        fetch<2 * HEIGHT * DEPTH>(weights[LINES_AHEAD].numbers);
         Tiles::template load<4>(weights);
         Tiles::template load<5>(weights + HEIGHT);
-        for (int part = 0; part < PARTS; ++part, x += upper, below += lower) {
+        for (int part = 0; part < PARTS; ++part, x += HEIGHT, below += lower) {
             Tiles::template load<6>(x);
             Tiles::template multiply<0, 6, 4>();
             Tiles::template multiply<1, 6, 5>();
-            if constexpr (with_lower) {
-                Tiles::template load<7>(below);
-                Tiles::template multiply<2, 7, 4>();
-                Tiles::template multiply<3, 7, 5>();
-            }
+            Tiles::template load<7>(below);
+            Tiles::template multiply<2, 7, 4>();
+            Tiles::template multiply<3, 7, 5>();
         }
     }
     Tiles::template store<0>(y, COLUMNS);
     Tiles::template store<1>(y + COLUMNS / 2, COLUMNS);
-    if constexpr (with_lower) {
-        Tiles::template store<2>(y + HEIGHT * COLUMNS, COLUMNS);
-        Tiles::template store<3>(y + HEIGHT * COLUMNS + COLUMNS / 2, COLUMNS);
-    }
+    Tiles::template store<2>(y + HEIGHT * COLUMNS, COLUMNS);
+    Tiles::template store<3>(y + HEIGHT * COLUMNS + COLUMNS / 2, COLUMNS);
 }
 
-// `count` rows from row `first` on, a multiple of HEIGHT, times a block of weights, into y (count, COLUMNS).
-template <typename Tiles>
-void tiled_rows(int64_t count, const Split& x, int64_t first, const Line* weights, float* y) {
+// `count` rows times one or two blocks of weights, each into its y (count, COLUMNS). Few rows are multiplied with two
+// blocks at once, since x then has to be read half as often.
+template <typename Tiles, int blocks>
+void tiled_rows(int64_t count, const Split& x, const Line* const* weights, float* const* y) {
     for (int64_t row = 0; row < count; row += 2 * HEIGHT) {
-        const int upper = int(std::min<int64_t>(HEIGHT, count - row));
-        const int lower = int(std::min<int64_t>(HEIGHT, count - row - upper));
-        Tiles::shape(Shape(upper, lower));
-        const auto block = lower ? tiled_block<Tiles, true> : tiled_block<Tiles, false>;
-        block(x.from(first + row), upper, lower, x.steps, weights, y + row * COLUMNS);
+        const Line* const from = x.from(row);
+        float* to[blocks];
+        for (int block = 0; block < blocks; ++block) to[block] = y[block] + row * COLUMNS;
+        if (const int64_t left = count - row; left <= HEIGHT)
+            flat_product<Tiles, blocks>(from, int(left), x.steps, weights, to);
+        else
+            for (int block = 0; block < blocks; ++block)
+                tall_product<Tiles>(from, int(std::min<int64_t>(HEIGHT, left - HEIGHT)), x.steps, weights[block], to[block]);
     }
     Tiles::release();
 }
@@ -221,11 +254,14 @@ inline bool find_amx() {
     constexpr int rows = HEIGHT + 3;
     float x[rows * DEPTH], found[rows * COLUMNS], expected[rows * COLUMNS];
     Line weights[2 * HEIGHT];
+    const Line* const block = weights;
+    float *const ours = found, *const models = expected;
     for (int i = 0; i < rows * DEPTH; ++i) x[i] = float(i * 7919 % 4001 - 2000);  // integers: any order gives their sum
     for (int i = 0; i < 2 * HEIGHT * DEPTH; ++i) weights[i / DEPTH].numbers[i % DEPTH] = as_bfloat(float(i % 31 - 15));
-    const Split split(x, rows, DEPTH);
-    tiled_rows<Amx>(rows, split, 0, weights, found);
-    tiled_rows<TileModel>(rows, split, 0, weights, expected);
+    Split split;
+    split.read(x, rows, DEPTH);
+    tiled_rows<Amx, 1>(rows, split, &block, &ours);
+    tiled_rows<TileModel, 1>(rows, split, &block, &models);
     return std::equal(found, found + rows * COLUMNS, expected);
 #else
     return false;
@@ -234,12 +270,13 @@ inline bool find_amx() {
 
 inline const bool amx_runs = find_amx();  // found when the library is loaded
 
-// `count` rows times a block of weights by the tiles that there are. Weights are packed for them only where AMX runs.
-inline void tiled(int64_t count, const Split& x, int64_t first, const Line* weights, float* y) {
+// The same by the tiles that there are. Weights are packed for them only where AMX runs.
+template <int blocks>
+void tiled(int64_t count, const Split& x, const Line* const (&weights)[blocks], float* const (&y)[blocks]) {
 #ifdef WITH_AMX
-    if (amx_runs) return tiled_rows<Amx>(count, x, first, weights, y);
+    if (amx_runs) return tiled_rows<Amx, blocks>(count, x, weights, y);
 #endif
-    tiled_rows<TileModel>(count, x, first, weights, y);
+    tiled_rows<TileModel, blocks>(count, x, weights, y);
 }
 
 }  // namespace ladechat
