@@ -207,8 +207,6 @@ void pack_integers(const float* weights, int64_t columns, int64_t inner, Group<b
         }
 }
 
-constexpr int64_t GROUPS_AHEAD = 14;  // to prefetch, of 4 bits; with 8 bits it takes longer, as it does for one row
-
 // `rows` rows times parts · LANES columns of a block of weights, into rows of y.
 template <int rows, int parts, int bits>
 inline void integer_block(const Rounded& x, int64_t first, const Group<bits>* groups, int column, float* y) {
@@ -216,7 +214,7 @@ inline void integer_block(const Rounded& x, int64_t first, const Group<bits>* gr
     Floats results[rows][parts] = {};
     for (int64_t g = 0; g < x.groups; ++g) {
         const Group<bits>& group = groups[g];
-        if constexpr (bits == 4 && rows > 1) fetch<sizeof(group)>(reinterpret_cast<const uint8_t*>(&group + GROUPS_AHEAD));
+        fetch<sizeof(group)>(reinterpret_cast<const uint8_t*>(&group) + BYTES_AHEAD);
         const int64_t at = first * x.groups + g;
         Ints sums[rows][parts];
 #pragma GCC unroll 16

@@ -12,7 +12,7 @@
 
 namespace ladechat {
 
-constexpr int64_t AHEAD = 128;        // rows of weights to prefetch: more than processors do by themselves
+constexpr int64_t AHEAD = 128;        // rows of weights to prefetch
 constexpr int64_t GROUP = 96;         // rows of x that stay in the second-level cache while all weights pass
 constexpr int64_t WORTH_SHARING = 1 << 18;  // multiplications from which on sharing among threads pays
 constexpr int64_t MANY_BLOCKS = 32;  // for a thread: it gets two at a time

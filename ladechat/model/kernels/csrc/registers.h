@@ -42,6 +42,7 @@ constexpr const char* INSTRUCTIONS =
 #endif
 constexpr int COLUMNS = 32;  // of a block of packed weights; `ladechat.model.kernels.packing.COLUMNS`
 constexpr int LINE = 64;     // bytes of a cache line
+constexpr int BYTES_AHEAD = 8192;  // of weights, to prefetch: more than processors do by themselves
 constexpr int TOKENS = 16;   // whose values stay in the cache while heads and slots that share them read them
 constexpr float ROUNDING = 12582912.0f;  // 1.5 · 2^23: adding a number to it rounds away the fraction
 constexpr float NEVER = -std::numeric_limits<float>::infinity();

@@ -164,8 +164,6 @@ class Split {
     std::vector<Line> lines_;
 };
 
-constexpr int LINES_AHEAD = 8 * HEIGHT;  // of weights, to prefetch
-
 // `rows` rows of x, at most HEIGHT, times one or two blocks of weights (steps, 2, HEIGHT), each into its y.
 template <typename Tiles, int blocks>
 void flat_product(const Line* x, int rows, int64_t steps, const Line* const* weights, float* const* y) {
@@ -187,7 +185,7 @@ void flat_product(const Line* x, int rows, int64_t steps, const Line* const* wei
         Tiles::template load<7>(x + 2 * rows);
         each([&](auto left, auto right, int block) {
             const Line* const from = weights[block] + step * 2 * HEIGHT;
-            fetch<2 * HEIGHT * DEPTH>(from[LINES_AHEAD].numbers);
+            fetch<2 * HEIGHT * DEPTH>(from[BYTES_AHEAD / LINE].numbers);
             add(left, from);
             add(right, from + HEIGHT);
         });
@@ -205,7 +203,7 @@ void tall_product(const Line* x, int lower, int64_t steps, const Line* weights, 
     const Line* below = x + HEIGHT * steps * PARTS;
     Tiles::template zero<0>(), Tiles::template zero<1>(), Tiles::template zero<2>(), Tiles::template zero<3>();
     for (int64_t step = 0; step < steps; ++step, weights += 2 * HEIGHT) {
-        fetch<2 * HEIGHT * DEPTH>(weights[LINES_AHEAD].numbers);
+        fetch<2 * HEIGHT * DEPTH>(weights[BYTES_AHEAD / LINE].numbers);
         Tiles::template load<4>(weights);
         Tiles::template load<5>(weights + HEIGHT);
         for (int part = 0; part < PARTS; ++part, x += HEIGHT, below += lower) {
