@@ -113,7 +113,7 @@ class Decoder:
 
             # 7. Observe
             text.extend(tokens)
-            result = PassResult(tree, logits, argmax, path, tokens, seconds, hidden)
+            result = PassResult(tree, logits, argmax, path, tokens, seconds, hidden, runner.largest)
             for drafter, own in zip(self.drafters, plan.slots, strict=True):
                 drafter.observe(result, own)
             self.policy.observe(result, proposals, time.perf_counter() - began - seconds)

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.verify_mask import SlotTree
@@ -97,6 +99,10 @@ class Runner(Protocol):
 
         Waits until the pass is done, on a GPU.
         """
+        ...
+
+    def largest(self, logits: torch.Tensor, count: int) -> NDArray[np.int64]:
+        """Return (T, count) int64, the tokens with the largest logits of a pass in each slot, the largest first."""
         ...
 
     def commit(self, slots: Sequence[int]) -> None:

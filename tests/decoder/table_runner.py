@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from ladechat.decoder.hidden import Hidden, Want
+from ladechat.decoder.largest import largest
 from ladechat.decoder.layer_skipping_model import Drafted
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
@@ -69,6 +70,9 @@ class TableRunner:
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
         tokens: list[int] = logits.argmax(-1).tolist()
         return tokens, None
+
+    def largest(self, logits: torch.Tensor, count: int) -> NDArray[np.int64]:
+        return largest(logits, count)
 
     def commit(self, slots: Sequence[int]) -> None:
         assert self._pending is not None

@@ -38,8 +38,8 @@ def learnt(own: list[list[int]], seed: int = 0) -> Shared:
     shared, dice = sharing(free), torch.Generator().manual_seed(seed)
     shared.answers.extend(own)
     for answer in own:
-        logits = torch.randn(len(answer), VOCABULARY, generator=dice)
-        shared.successors.learn([-1, *answer][: len(answer)], answer, logits)
+        likeliest = torch.randn(len(answer), VOCABULARY, generator=dice).topk(len(CHANCES)).indices.numpy()
+        shared.successors.learn([-1, *answer][: len(answer)], answer, likeliest)
         nodes = [Node(ROOT, token, "suffix", ("suffix", 1), 0.5) for token in answer]
         shared.rates.observe(nodes, answer[:1])
     return shared

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from ladechat.decoder.hidden import Hidden, Want
+from ladechat.decoder.largest import largest
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 
@@ -55,6 +58,9 @@ class ClockedRunner:
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
         return [0] * len(logits), None
+
+    def largest(self, logits: torch.Tensor, count: int) -> NDArray[np.int64]:
+        return largest(logits, count)
 
     def commit(self, slots: Sequence[int]) -> None:
         self.tokens += [self._tree.tokens[slot] for slot in slots]

@@ -1,11 +1,14 @@
 """The drafter interface of the decode loop and its policy."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ladechat.decoder.hidden import Hidden, Want
+from ladechat.decoder.largest import largest
 from ladechat.decoder.verify_mask import SlotTree
 
 ROOT = -1
@@ -77,6 +80,7 @@ class PassResult(NamedTuple):
         tokens: the emitted tokens.
         forward_seconds: the duration of the pass.
         hidden: the hidden states that drafters requested; None where none did.
+        largest: see `Runner.largest`.
     """
 
     tree: SlotTree
@@ -86,6 +90,13 @@ class PassResult(NamedTuple):
     tokens: tuple[int, ...]
     forward_seconds: float
     hidden: Hidden | None = None
+    largest: Callable[[torch.Tensor, int], NDArray[np.int64]] = largest
+
+    def likeliest(self, count: int) -> NDArray[np.int64]:
+        """Return (T, count) int64, the most likely next tokens of each slot, the likeliest first; fewer of a smaller
+        vocabulary.
+        """
+        return self.largest(self.logits, min(count, self.logits.shape[-1]))
 
     @property
     def leaf(self) -> int:

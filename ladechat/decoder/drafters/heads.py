@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from torch import Tensor
 
 from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, PassResult, Proposal, Room
-from ladechat.decoder.drafters.recycling import largest
+from ladechat.decoder.largest import largest
 
 RANKS = 8
 """Guesses per position."""

@@ -14,7 +14,6 @@ from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, PassResult, Proposal, Room
@@ -68,28 +67,23 @@ class Successors:
         self._after_one[after_one[:, 0]] = after_one[:, 1:]
         self._after_two = {(before, token): first for before, token, *first in after_two.tolist()}
 
-    def learn(self, before: Sequence[int], tokens: Sequence[int], logits: torch.Tensor) -> NDArray[np.int64]:
+    def learn(self, before: Sequence[int], tokens: Sequence[int], likeliest: NDArray[np.int64]) -> None:
         """Overwrite the successors of tokens, and of pairs of tokens; where one occurs twice, by its last row.
 
         Args:
             before: for each row the token before its last one; `UNKNOWN` where there is none.
             tokens: for each row the last token.
-            logits: (T, vocabulary) of the token that follows.
-
-        Returns:
-            (T, ranks) the successors of each row, the likeliest first.
+            likeliest: (T, ranks) the successors of each row, the likeliest first.
         """
-        vocabulary = logits.shape[-1]
-        if len(self._after_one) < vocabulary:
-            self._after_one = np.concatenate([self._after_one, _no_successors(vocabulary - len(self._after_one))])
-        likeliest = largest(logits, min(len(CHANCES), vocabulary))
+        lacking = max(tokens, default=UNKNOWN) + 1 - len(self._after_one)
+        if lacking > 0:
+            self._after_one = np.concatenate([self._after_one, _no_successors(max(lacking, len(self._after_one)))])
         self._after_one[tokens, : likeliest.shape[1]] = likeliest
         first = likeliest[:, : len(CHANCES_AFTER_TWO)].tolist()
         self._after_two.update(zip(zip(before, tokens, strict=True), first, strict=True))
         if len(self._after_two) > self._capacity:
             for pair in list(islice(self._after_two, self._capacity // 2)):
                 del self._after_two[pair]
-        return likeliest
 
     def after(self, before: int, token: int) -> Iterator[Successor]:
         """Yield the successors of the two tokens, then those of the last token that are not among them."""
@@ -154,7 +148,8 @@ class RecyclingDrafter(Drafter):
         """Overwrite the successors of every token of the pass; of a token that occurs twice, by its last slot."""
         tokens, parents = result.tree.tokens, result.tree.parents
         before = [self._before(1 + len(result.tokens)), *(tokens[parent] for parent in parents[1:])]
-        likeliest = self._successors.learn(before, tokens, result.logits)
+        likeliest = result.likeliest(len(CHANCES))
+        self._successors.learn(before, tokens, likeliest)
         self._instead = [token for token in likeliest[result.leaf].tolist() if token != result.tokens[-1]]
 
     def _before(self, count: int) -> int:
@@ -165,20 +160,3 @@ class RecyclingDrafter(Drafter):
 _KINDS, _KINDS_AFTER_TWO, _KINDS_LATER, _KINDS_INSTEAD = (
     [(SOURCE, after, rank) for rank in range(len(CHANCES))] for after in ("one", "two", "one, behind", "instead")
 )
-
-
-BLOCK = 64
-
-
-def largest(logits: torch.Tensor, count: int) -> NDArray[np.int64]:
-    """Return (T, count) int64, the tokens with the largest logits in each row of (T, vocabulary), the largest first.
-
-    On a CPU by blocks: the largest logits lie in the blocks with the largest maxima, and few of these need sorting.
-    """
-    rows, vocabulary = logits.shape
-    if logits.device.type != "cpu" or vocabulary % BLOCK or vocabulary // BLOCK <= count:
-        return np.asarray(logits.topk(count).indices.cpu())
-    blocks = logits.view(rows, vocabulary // BLOCK, BLOCK)
-    best = blocks.amax(-1).topk(count).indices
-    within = blocks.gather(1, best[..., None].expand(-1, -1, BLOCK)).view(rows, -1).topk(count).indices
-    return np.asarray(best.gather(1, within // BLOCK) * BLOCK + within % BLOCK)

@@ -7,7 +7,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ladechat.model.kernels.build import LOADING, Build, BuildError
@@ -53,6 +55,7 @@ class Library:
             "columns": [POINTER, POINTER, NUMBER, POINTER],
             "pack": [POINTER, POINTER, NUMBER, NUMBER, count],
             "best": [POINTER, NUMBER, NUMBER, POINTER, count],
+            "largest": [POINTER, NUMBER, NUMBER, NUMBER, POINTER, count],
             "norm": [POINTER, POINTER, POINTER, NUMBER, NUMBER, real],
             "attention": [POINTER, count],
             "layer": [POINTER, POINTER, POINTER, count],
@@ -141,6 +144,15 @@ class Library:
         self._functions["best"](logits.data_ptr(), rows, vocabulary, found, self.threads)
         return [one.index for one in found], [one.log_share for one in found]
 
+    def largest(self, logits: Tensor, count: int) -> NDArray[np.int64]:
+        """Return (T, count) int64, the tokens with the largest logits in each row of (T, vocabulary) float32, the
+        largest first.
+        """
+        logits, (rows, vocabulary) = logits.contiguous(), logits.shape
+        found = np.empty((rows, count), np.int64)
+        self._functions["largest"](logits.data_ptr(), rows, vocabulary, count, found.ctypes.data, self.threads)
+        return found
+
     def norm(self, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
         """Return x (…, width) float32, divided by the root mean square of each row, times weight (width,) float32."""
         width = x.shape[-1]
@@ -207,7 +219,7 @@ class Library:
         expected += [one.rows(chosen) for one in packed]
         largest = found[-1].log_softmax(-1).max(-1)
         tokens, log_probabilities = self.best(found[-1])
-        if tokens != largest.indices.tolist():
+        if tokens != largest.indices.tolist() or self.largest(found[-1], 2)[:, 0].tolist() != tokens:
             return False
         found.append(torch.tensor(log_probabilities))
         expected.append(largest.values)

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.runner import Capabilities
@@ -79,6 +81,10 @@ class Rank0Runner:
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
         """See `Runner.argmax`. Every process has all logits of a pass, so the workers are not needed."""
         return self._runner.argmax(logits)
+
+    def largest(self, logits: torch.Tensor, count: int) -> NDArray[np.int64]:
+        """See `Runner.largest`."""
+        return self._runner.largest(logits, count)
 
     def commit(self, slots: Sequence[int]) -> None:
         with self._together("commit", tuple(slots)):

@@ -141,6 +141,7 @@ class FusedModel:
 
     Attributes:
         best: see `Library.best`.
+        largest: see `Library.largest`.
 
     Raises:
         OtherForm: one of these is another.
@@ -152,7 +153,8 @@ class FusedModel:
         if [type(one) for one in ends] != [PackedEmbedding, RMSNorm, PackedLinear]:
             raise OtherForm("has another embedding, final norm or output layer")
         embedding, norm, head = self._ends = ends
-        self._layers, self._library, self.best = list(layers), library, library.best
+        self._layers, self._library = list(layers), library
+        self.best, self.largest = library.best, library.largest
         weights = (Layer * len(layers))(*(one.weights for one in layers))
         ended = norm.weight.data_ptr(), norm.variance_epsilon, head.matrix
         self._model = Model(embedding.matrix, embedding.scale, weights, len(layers), *ended)

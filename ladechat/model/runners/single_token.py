@@ -4,10 +4,13 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from ladechat.decoder.hidden import Hidden, Want
+from ladechat.decoder.largest import largest
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners.kv_cache import CACHE
@@ -96,6 +99,9 @@ class SingleTokenRunner:
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
         return argmax(logits)
+
+    def largest(self, logits: torch.Tensor, count: int) -> NDArray[np.int64]:
+        return largest(logits, count)
 
     def commit(self, slots: Sequence[int]) -> None:
         if self._pending is None:

@@ -4,11 +4,14 @@ import inspect
 from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from ladechat.decoder.common_prefix import common_prefix
 from ladechat.decoder.hidden import Hidden, Want
+from ladechat.decoder.largest import largest
 from ladechat.decoder.layer_skipping_model import Drafted
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
@@ -193,6 +196,12 @@ class TreeRunner:
             found: tuple[list[int], list[float] | None] = self.loop.at_once.best(logits)
             return found
         return (self.graphs and self.graphs.argmax(logits)) or argmax(logits)
+
+    def largest(self, logits: torch.Tensor, count: int) -> NDArray[np.int64]:
+        if self.loop is not None and self.loop.at_once is not None:
+            found: NDArray[np.int64] = self.loop.at_once.largest(logits, count)
+            return found
+        return largest(logits, count)
 
     def commit(self, slots: Sequence[int]) -> None:
         if self._pending is None:

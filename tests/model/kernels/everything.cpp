@@ -97,6 +97,8 @@ static void a_pass(Kind kind) {
     const Model model{tied.matrix, 2.0f, &weights, 1, norms.data(), 1e-5f, tied.matrix};
     std::vector<Best> found(slots);
     best(logits.data(), slots, 50, found.data(), 2);
+    std::vector<int64_t> likeliest(slots * 8);
+    largest(logits.data(), slots, 50, 8, likeliest.data(), 2);
     ::pass(&model, &pass, rows.data(), states.data(), between(1, slots), logits.data(), 2);
 }
 

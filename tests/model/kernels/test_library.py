@@ -226,6 +226,24 @@ def test_the_best_of_a_row_is_the_first_of_the_largest_with_its_share(
     torch.testing.assert_close(torch.tensor(log_probabilities), expected, atol=1e-5, rtol=1e-5)
 
 
+@given(
+    seed=st.integers(0, 2**31),
+    rows=st.integers(1, 5),
+    vocabulary=st.integers(1, 3000),
+    most=st.integers(1, 9),
+    different=st.sampled_from([3, 1 << 30]),
+)
+def test_the_largest_of_a_row_are_those_of_topk_each_once(
+    kernels: Library, seed: int, rows: int, vocabulary: int, most: int, different: int
+) -> None:
+    most = min(most, vocabulary)
+    logits = torch.randint(0, different, (rows, vocabulary), generator=torch.Generator().manual_seed(seed)).float()
+    logits[0, 1:] = float("-inf")
+    found = torch.from_numpy(kernels.largest(logits, most))
+    assert torch.equal(logits.gather(1, found), logits.topk(most).values)
+    assert all(len(set(row)) == most for row in found.tolist())
+
+
 @pytest.mark.parametrize("wrong", [torch.nan, torch.inf])
 @pytest.mark.parametrize("place", [0, 20, 69])
 def test_the_best_of_a_row_that_is_not_finite_has_no_share(kernels: Library, wrong: float, place: int) -> None:

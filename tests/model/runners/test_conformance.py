@@ -76,7 +76,7 @@ def logits_after(model: PreTrainedModel, text: list[int]) -> torch.Tensor:
 
 
 def check(model: PreTrainedModel, text: list[int], tree: SlotTree, logits: torch.Tensor, runner: ModelRunner) -> None:
-    """Each slot has the logits of the text that it sees, and the argmax is theirs."""
+    """Each slot has the logits of the text that it sees, and the argmax and the largest ones are theirs."""
     found, logprobs = runner.argmax(logits)
     assert len(found) == len(logits) == len(tree)
     for slot in range(len(tree)):
@@ -86,6 +86,7 @@ def check(model: PreTrainedModel, text: list[int], tree: SlotTree, logits: torch
         assert found[slot] == int(logits[slot].argmax())
         if logprobs is not None:
             assert logprobs[slot] == pytest.approx(float(expected.log_softmax(-1).max()), abs=1e-3)
+    assert runner.largest(logits, 3).tolist() == logits.topk(3).indices.tolist()
 
 
 def path_of(tree: SlotTree, slot: int) -> list[int]:

@@ -16,44 +16,45 @@ namespace ladechat {
 constexpr int64_t ROWS_AHEAD = 48;  // to prefetch
 constexpr int64_t SLOTS = 32;  // whose queries share what is read of the cache
 
-// Folds two vectors into one: each group of 2 · half lanes becomes a group of half lanes with the same sum.
+// Of two rows of a square, exchanges each group of `half` numbers of the one with that of the other beside it.
 template <int half, int... lane>
-inline Floats halved(const Floats& one, const Floats& other, std::integer_sequence<int, lane...>) {
+inline void exchange(Floats& one, Floats& other, std::integer_sequence<int, lane...>) {
 #ifdef __clang__
-    return __builtin_shufflevector(one, other, (lane / half * 2 * half + lane % half)...) +
-           __builtin_shufflevector(one, other, (lane / half * 2 * half + lane % half + half)...);
+    const Floats upper = __builtin_shufflevector(one, other, (lane & half ? lane + LANES - half : lane)...);
+    other = __builtin_shufflevector(one, other, (lane & half ? lane + LANES : lane + half)...);
 #else
-    return __builtin_shuffle(one, other, Ints{(lane / half * 2 * half + lane % half)...}) +
-           __builtin_shuffle(one, other, Ints{(lane / half * 2 * half + lane % half + half)...});
+    const Floats upper = __builtin_shuffle(one, other, Ints{(lane & half ? lane + LANES - half : lane)...});
+    other = __builtin_shuffle(one, other, Ints{(lane & half ? lane + LANES : lane + half)...});
 #endif
+    one = upper;
 }
 
-// Sums the lanes of LANES vectors, into one vector with a sum per lane.
-template <int count = LANES>
-inline Floats totals(Floats* vectors) {
-    if constexpr (count == 1) {
-        return vectors[0];
-    } else {
-        const auto lanes = std::make_integer_sequence<int, LANES>();
-        for (int i = 0; i < count / 2; ++i) vectors[i] = halved<count / 2>(vectors[2 * i], vectors[2 * i + 1], lanes);
-        return totals<count / 2>(vectors);
+// Makes the rows of a square its columns.
+template <int half = LANES / 2>
+inline void transpose(Floats* rows) {
+    if constexpr (half > 0) {
+#pragma GCC unroll 16
+        for (int row = 0; row < LANES; ++row)
+            if (!(row & half)) exchange<half>(rows[row], rows[row + half], std::make_integer_sequence<int, LANES>());
+        transpose<half / 2>(rows);
     }
 }
 
-// The products of a query with LANES keys.
-inline Floats scores_of(const float* query, const float* const* keys, int64_t dim) {
-    Floats sums[LANES];
+// Numbers (dim) of each of COLUMNS rows, to (dim, COLUMNS).
+inline void transpose(const float* const* rows, int64_t dim, float* to) {
+    for (int column = 0; column < COLUMNS; column += LANES) {
+        int64_t d = 0;
+        for (; d + LANES <= dim; d += LANES) {
+            Floats square[LANES];
 #pragma GCC unroll 16
-    for (int i = 0; i < LANES; ++i) sums[i] = Floats{};
-    int64_t d = 0;
-    for (; d + LANES <= dim; d += LANES) {
-        const Floats part = load(query + d);
+            for (int i = 0; i < LANES; ++i) square[i] = load(rows[column + i] + d);
+            transpose(square);
 #pragma GCC unroll 16
-        for (int i = 0; i < LANES; ++i) sums[i] += part * load(keys[i] + d);
+            for (int i = 0; i < LANES; ++i) store(to + (d + i) * COLUMNS + column, square[i]);
+        }
+        for (; d < dim; ++d)
+            for (int i = 0; i < LANES; ++i) to[d * COLUMNS + column + i] = rows[column + i][d];
     }
-    for (int lane = 0; d < dim; ++d, ++lane)
-        for (int i = 0; i < LANES; ++i) sums[i][lane] += query[d] * keys[i][d];
-    return totals(sums);
 }
 
 // e^x as (1 + rest) · power.
@@ -131,21 +132,29 @@ class SlotGroup {
         for (int64_t slot = 0; slot < count_; ++slot)
             if (const void* unseen = std::memchr(sees(slot), false, together_))
                 together_ = static_cast<const bool*>(unseen) - sees(slot);
-        length_ = together_;
+        length_ = end_ = together_;
         for (int64_t slot = 0; slot < count_; ++slot) {
             for (int64_t token = together_; token < of_.tokens; ++token)
                 if (sees(slot)[token]) paths_[slot].push_back(token);
             length_ = std::max<int64_t>(length_, together_ + paths_[slot].size());
+            if (!paths_[slot].empty()) end_ = std::max(end_, paths_[slot].back() + 1);
         }
         length_ = (length_ + LANES - 1) / LANES * LANES;
+        end_ = (end_ + COLUMNS - 1) / COLUMNS * COLUMNS;
     }
 
     // The attention of `heads` heads from `head` on, into `out`. They share keys and values, which are read once.
     void attend(int64_t head, int64_t heads) const {
         static thread_local std::vector<float> weights;
-        weights.assign(count_ * heads * length_, NEVER);
+        weights.resize(count_ * heads * end_);
         score(head, heads, weights.data());
-        for (int64_t row = 0; row < count_ * heads; ++row) softmax(&weights[row * length_], length_);
+        for (int64_t row = 0; row < count_ * heads; ++row) {
+            float* const scores = &weights[row * end_];
+            const auto& path = paths_[row / heads];
+            for (size_t j = 0; j < path.size(); ++j) scores[together_ + j] = scores[path[j]];
+            std::fill(scores + together_ + path.size(), scores + length_, NEVER);
+            softmax(scores, length_);
+        }
         add_up(head, heads, weights.data());
     }
 
@@ -162,34 +171,26 @@ class SlotGroup {
         for (int64_t d = 0; d < rows.dim; d += LINE / sizeof(float)) __builtin_prefetch(from + d);
     }
 
-    // Scores, (count, heads, length); after the last key of a few, that one is repeated.
+    // Scores (count, heads, end), of all tokens: some keys at a time, whose columns all queries are multiplied with.
     void score(int64_t head, int64_t heads, float* scores) const {
-        const float* keys[LANES];
-        const auto some = [&](int64_t slot, int64_t place, int64_t count) {
-            for (int64_t i = 0; i < heads; ++i) {
-                const float* query = of_.queries + (head + i) * of_.query_head + (first_ + slot) * of_.query_slot;
-                Floats found = scores_of(query, keys, of_.keys.dim) * of_.scale;
-                if (of_.cap != 0) found = hyperbolic_tangent(found / of_.cap) * of_.cap;
-                float* const to = scores + (slot * heads + i) * length_ + place;
-                if (count == LANES)
-                    store(to, found);
-                else
-                    for (int64_t k = 0; k < count; ++k) to[k] = found[k];
-            }
-        };
-        for (int64_t j = 0; j < together_; j += LANES) {
-            const int64_t count = std::min<int64_t>(LANES, together_ - j);
-            for (int64_t i = 0; i < LANES; ++i) keys[i] = row(of_.keys, head, j + std::min(i, count - 1));
-            for (int64_t i = 0; i < LANES; ++i) fetch_row(of_.keys, head, j + ROWS_AHEAD + i);
-            for (int64_t slot = 0; slot < count_; ++slot) some(slot, j, count);
+        static thread_local std::vector<float> queries, columns;
+        const int64_t rows = count_ * heads, dim = of_.keys.dim;
+        queries.resize(rows * dim);
+        columns.resize(dim * COLUMNS);
+        for (int64_t row = 0; row < rows; ++row)
+            std::copy_n(of_.queries + (head + row % heads) * of_.query_head + (first_ + row / heads) * of_.query_slot, dim,
+                        &queries[row * dim]);
+        for (int64_t j = 0; j < end_; j += COLUMNS) {
+            const float* keys[COLUMNS];
+            for (int64_t i = 0; i < COLUMNS; ++i) keys[i] = row(of_.keys, head, std::min(j + i, of_.tokens - 1));
+            for (int64_t i = 0; i < COLUMNS; ++i) fetch_row(of_.keys, head, j + ROWS_AHEAD + i);
+            transpose(keys, dim, columns.data());
+            any_rows<true>(rows, queries.data(), dim, columns.data(), COLUMNS, scores + j, end_, dim);
         }
-        for (int64_t slot = 0; slot < count_; ++slot) {
-            const auto& path = paths_[slot];
-            for (size_t j = 0; j < path.size(); j += LANES) {
-                const int64_t count = std::min<int64_t>(LANES, path.size() - j);
-                for (int64_t i = 0; i < LANES; ++i) keys[i] = row(of_.keys, head, path[j + std::min(i, count - 1)]);
-                some(slot, together_ + j, count);
-            }
+        for (int64_t i = 0; i < rows * end_; i += LANES) {
+            Floats some = load(scores + i) * of_.scale;
+            if (of_.cap != 0) some = hyperbolic_tangent(some / of_.cap) * of_.cap;
+            store(scores + i, some);
         }
     }
 
@@ -202,7 +203,7 @@ class SlotGroup {
         const auto add = [&](int64_t slot, int64_t slots, int64_t place, const float* from, int64_t stride, int64_t count) {
             const int64_t row = slot * heads;
             for (int64_t d = 0; d < width; d += COLUMNS)
-                any_rows(slots * heads, weights + row * length_ + place, length_, from + d, stride,
+                any_rows<true>(slots * heads, weights + row * end_ + place, end_, from + d, stride,
                          &sums[row * width + d], width, count, true);
         };
         for (int64_t j = 0; j < together_; j += TOKENS) {
@@ -232,7 +233,8 @@ class SlotGroup {
     int64_t first_, count_;
     int64_t together_;  // the first tokens, which all slots of the group see, and which are read for all at once
     std::vector<std::vector<int64_t>> paths_;  // the further tokens that each slot sees
-    int64_t length_;
+    int64_t length_;  // of the tokens that a slot sees, at most
+    int64_t end_;  // after the last one that any of them sees
 };
 
 inline void attend(const Attention& attention, int threads) {

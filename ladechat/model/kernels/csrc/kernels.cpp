@@ -58,3 +58,9 @@ EXPORTED void best(const float* logits, int64_t rows, int64_t count, Best* found
     pool().run(rows, rows * count < WORTH_SHARING ? 1 : threads,
                [&](int64_t row) { found[row] = best_of(logits + row * count, count); });
 }
+
+// Of each row of logits (rows, count), the indices (rows, most) of the largest, the largest first.
+EXPORTED void largest(const float* logits, int64_t rows, int64_t count, int64_t most, int64_t* found, int threads) {
+    pool().run(rows, rows * count < WORTH_SHARING ? 1 : threads,
+               [&](int64_t row) { largest_of(logits + row * count, count, most, found + row * most); });
+}

@@ -32,8 +32,9 @@ struct Matrix {
     int64_t width(int64_t block) const { return std::min<int64_t>(COLUMNS, columns - block * COLUMNS); }
 };
 
-// Adds `rows` rows of x times parts · LANES columns of weights to rows of y, or writes them there.
-template <int rows, int parts, typename Weight>
+// Adds `rows` rows of x times parts · LANES columns of weights to rows of y, or writes them there. Weights that are not in
+// the cache are prefetched.
+template <int rows, int parts, bool cached, typename Weight>
 inline void block(const float* x, int64_t x_stride, const Weight* weights, int64_t weights_stride, float* y,
                   int64_t y_stride, int64_t inner, bool adding) {
     Floats sums[rows][parts] = {};
@@ -43,7 +44,7 @@ inline void block(const float* x, int64_t x_stride, const Weight* weights, int64
 #pragma GCC unroll 8
             for (int part = 0; part < parts; ++part) sums[row][part] = load(y + row * y_stride + part * LANES);
     for (int64_t k = 0; k < inner; ++k) {
-        fetch<parts * LANES>(weights + (k + AHEAD) * weights_stride);
+        if constexpr (!cached) fetch<parts * LANES>(weights + (k + AHEAD) * weights_stride);
         Floats some[parts];
 #pragma GCC unroll 8
         for (int part = 0; part < parts; ++part) some[part] = load(weights + k * weights_stride + part * LANES);
@@ -59,22 +60,22 @@ inline void block(const float* x, int64_t x_stride, const Weight* weights, int64
 }
 
 // The same for `COLUMNS` columns: all at once if there are registers for the sums.
-template <int rows, typename Weight>
+template <int rows, bool cached, typename Weight>
 void blocks(const float* x, int64_t x_stride, const Weight* weights, int64_t weights_stride, float* y,
             int64_t y_stride, int64_t inner, bool adding) {
     constexpr int all = COLUMNS / LANES, parts = rows * all <= 2 * ROWS ? all : 2;
     for (int column = 0; column < COLUMNS; column += parts * LANES)
-        block<rows, parts>(x, x_stride, weights + column, weights_stride, y + column, y_stride, inner, adding);
+        block<rows, parts, cached>(x, x_stride, weights + column, weights_stride, y + column, y_stride, inner, adding);
 }
 
 // The same for any number of rows: `ROWS` at a time, then the rest.
-template <typename Weight, int most = ROWS>
+template <bool cached, typename Weight, int most = ROWS>
 void any_rows(int64_t rows, const float* x, int64_t x_stride, const Weight* weights, int64_t weights_stride, float* y,
               int64_t y_stride, int64_t inner, bool adding = false) {
     for (; rows >= most; rows -= most, x += most * x_stride, y += most * y_stride)
-        blocks<most>(x, x_stride, weights, weights_stride, y, y_stride, inner, adding);
+        blocks<most, cached>(x, x_stride, weights, weights_stride, y, y_stride, inner, adding);
     if constexpr (most > 1)
-        if (rows) any_rows<Weight, most - 1>(rows, x, x_stride, weights, weights_stride, y, y_stride, inner, adding);
+        if (rows) any_rows<cached, Weight, most - 1>(rows, x, x_stride, weights, weights_stride, y, y_stride, inner, adding);
 }
 
 // Rows x (rows, inner), and groups of them in the form in which they are multiplied with integers or tiles. Each thread
@@ -122,8 +123,8 @@ inline void multiply(const Input& input, int64_t first, int64_t count, const Blo
     const Matrix& matrix = block.matrix;
     const int64_t inner = matrix.inner;
     const auto by_floats = [&](const auto* weights) {
-        any_rows(count, input.x + first * inner, inner, weights + block.index * COLUMNS * inner, COLUMNS, block.y, COLUMNS,
-                 inner);
+        any_rows<false>(count, input.x + first * inner, inner, weights + block.index * COLUMNS * inner, COLUMNS, block.y,
+                        COLUMNS, inner);
     };
     const auto by_integers = [&](const auto* groups) {
         const Rounded& rounded = input.in<Rounded>(first, count);
