@@ -82,6 +82,15 @@ def test_the_first_round_may_be_slow(clocked: Clocked) -> None:
     assert measured(runner).known() == pytest.approx({size: usual(size) for size in SIZES})
 
 
+def test_a_plain_pass_costs_what_it_does_among_others_and_not_after_a_large_one(clocked: Clocked) -> None:
+    def seconds(slots: int) -> float:
+        first_round, after_larger = len(runner.passes) <= len(SIZES), max(runner.passes[-5:]) > slots == 1
+        return usual(slots) * (5 if first_round else 2 if after_larger else 1)
+
+    runner = clocked(seconds)
+    assert measured(runner).known() == pytest.approx({size: usual(size) for size in SIZES})
+
+
 def test_passes_of_a_large_model_are_timed_once_each(clocked: Clocked) -> None:
     runner = clocked(lambda slots: 0.5 + 0.01 * slots)
     measured(runner)
