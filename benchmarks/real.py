@@ -4,7 +4,8 @@ Run as `python -m benchmarks.real --model FOLDER --questions FILE.jsonl [--llama
 [--temperature T] [--out FILE.json]`; the last line that `make real-model` prints is the folder of a model. The
 questions are in the format of Spec-Bench: a JSON object a line with `id`, `category` and `turns`, of which the first is
 asked. llama.cpp takes part if llama-cpp-python is there, best built for this machine (`CMAKE_ARGS=-DGGML_NATIVE=ON pip
-install --no-binary llama-cpp-python llama-cpp-python`).
+install --no-binary llama-cpp-python llama-cpp-python`; where there is AMX by clang, since what gcc 12 builds of it ends
+with an illegal instruction).
 
 Each implementation has a process of its own with its own copy of the model, on all cores. All methods answer a question
 before any gets the next, one at a time, in an order that changes. Every answer begins with an empty KV cache and new

@@ -49,6 +49,14 @@ def test_a_product_in_tiles_is_the_product_with_the_weights(
     assert bool(((y - exact).abs() <= 2**-22 * sizes).all())
 
 
+@pytest.mark.parametrize("rows", [1, 16, 40])
+def test_blocks_that_are_multiplied_two_at_a_time_have_the_bits_of_single_ones(library: Library, rows: int) -> None:
+    weight, x = short(1, 2117, 70), drawn(2, rows, 70)
+    y = library.product(Matrix.of(in_tiles(weight)))(x)
+    for some in (slice(0, 64), slice(1000, 1040), slice(2100, 2117)):
+        assert torch.equal(y[:, some], library.product(Matrix.of(in_tiles(weight[some])))(x))
+
+
 @pytest.mark.parametrize("inner", [576, 1536])
 def test_a_sum_in_tiles_is_nearer_to_the_exact_one_than_a_plain_sum_in_float32(library: Library, inner: int) -> None:
     weight, x = short(1, 64, inner), drawn(2, 8, inner)
