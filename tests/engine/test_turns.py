@@ -14,6 +14,7 @@ from ladechat.protocol import (
     Stop,
     TurnFinished,
     TurnStarted,
+    credible_speedup,
     encode,
 )
 from tests.engine.inside import Inside, inside
@@ -124,6 +125,7 @@ def test_the_estimate_is_the_sum_of_what_the_steps_say(engine: Inside) -> None:
     steps, finished = engine.ask(LONG)
     assert all(step.timing.plain_ms for step in steps)
     plain = sum(len(step.token_ids) * (step.timing.plain_ms or 0) for step in steps)
-    estimate = min(plain / sum(step.timing.step_ms for step in steps), len(finished.token_ids) / finished.steps)
-    assert finished.estimated_speedup == pytest.approx(estimate, rel=1e-3)
+    speedup = plain / sum(step.timing.step_ms for step in steps)
+    estimate = credible_speedup(speedup, len(finished.token_ids) / finished.steps)  # none on a busy machine
+    assert finished.estimated_speedup == (None if estimate is None else pytest.approx(estimate, rel=1e-3))
     assert finished.decode_seconds == pytest.approx(sum(step.timing.step_ms for step in steps) / 1000, rel=1e-3)
