@@ -94,7 +94,7 @@ async def test_what_is_said_of_a_pass_is_what_was_decided_for_it() -> None:
 
 @pytest.mark.parametrize("slots", [2, 4, 16, 32])
 async def test_bars_and_figures_are_those_that_were_decided_for_the_pass(slots: int) -> None:
-    """Here it should bring as many tokens as it costs; the means of late say something else."""
+    """The decision expects as many tokens as the pass costs, a speed of 1, unlike the recent means."""
     async with hosted(shown(POLICY_CHOICE), 80, 20) as (_, panel):
         for taken in (1.4, 2.2, 3.4):
             decided = Decision(why="pays", tokens=taken, cost=taken, expected=[1.0, *[1.0 if slots > 2 else taken] * 6])

@@ -254,7 +254,7 @@ async def test_the_hit_rate_is_of_the_whole_answer_also_after_plain_decoding_in_
         assert "in 0 of 1 pass of this answer" in panel.explain()
 
 
-def messages_of(panel: PoolPanel) -> list[Message]:
+def messages_of(panel: PoolPanel, monkeypatch: pytest.MonkeyPatch) -> list[Message]:
     """The messages that the panel posts from now on."""
     posted: list[Message] = []
     post = panel.post_message
@@ -263,7 +263,7 @@ def messages_of(panel: PoolPanel) -> list[Message]:
         posted.append(message)
         return post(message)
 
-    panel.post_message = noted  # type: ignore[method-assign]  # to see what it posts
+    monkeypatch.setattr(panel, "post_message", noted)
     return posted
 
 
@@ -289,7 +289,9 @@ async def test_an_ngram_drops_into_the_pool_with_its_ends_when_its_diagonal_is_m
         assert not style_of(panel, "to → ·be ·exact ,").reverse
 
 
-async def test_a_guess_that_the_window_has_formed_points_back_to_that_pass_and_a_click_on_it_goes_there() -> None:
+async def test_a_guess_that_the_window_has_formed_points_back_to_that_pass_and_a_click_on_it_goes_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     births = Births()
     births.add(step(["to"], index=4, window=NEW_WINDOW))
     guess = candidate([" method", " for"], "window", 2)
@@ -299,7 +301,7 @@ async def test_a_guess_that_the_window_has_formed_points_back_to_that_pass_and_a
     )
     async with hosted(panel, 60, 9) as (pilot, _):
         assert lines(panel)[3].endswith(" window, pass 5")
-        posted = messages_of(panel)
+        posted = messages_of(panel, monkeypatch)
         await pilot.click(panel, offset=(6, 3))
         await until(lambda: any(isinstance(one, StepPointedAt) for one in posted), pilot)
     assert [(one.step, one.diagonal) for one in posted if isinstance(one, StepPointedAt)] == [(4, 1)]

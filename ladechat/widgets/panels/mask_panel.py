@@ -18,7 +18,7 @@ from ladechat.widgets.steps.draft_tree import Slot, mask_of, sight, slots_of
 
 SEEN, UNSEEN = "■", "·"
 HALVES = " ▐▌█"
-"""Two columns in one cell: neither is seen, the right one, the left one, both."""
+"""Two columns of the mask in one character: neither slot is seen, the right one, the left one, both."""
 NAME_CELLS = 9
 TOKEN_CELLS, LEAST_TOKEN_CELLS = 9, 6
 WIDE = 48

@@ -30,8 +30,8 @@ WINDOW_FRAME_ROWS = 5
 """Rows of the window panel in addition to the window: header, positions, the fresh row, legend, what came true."""
 
 LENS_FRAME_ROWS = 6
-"""Rows of the panel of pseudo states in addition to its layers: header, positions, what the model says, a line, maps,
-legend.
+"""Rows of the panel of pseudo states without the one of each layer: header, positions, the model's answer, a rule, the
+maps, and the legend.
 """
 ROOMY_COLUMNS, ROOMY_ROWS = 64, 40
 """Minimum size for the mask beside the pool, and the biography below both."""
