@@ -9,10 +9,12 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache
 
+from ladechat.decoder.hidden import TransferMaps
 from ladechat.model.runners.kv_cache import GivenLayer, cache_argument
 from ladechat.model.runners.logits import best
 from ladechat.model.runners.slots import Slots
@@ -25,13 +27,33 @@ class PassInputs(NamedTuple):
         cached: (1,) int64, L.
         tokens: (1, T) int64.
         positions: (1, T) int64.
+        steps: (T,) int64, of each row the map that makes it; -1 for slots. Only where pseudo rows enter.
+        carriers: (T,) int64, of each pseudo row the slot that carries it; 0 for slots. Only where pseudo rows enter.
         sees: (T, T) bool; `sees[i, j]` says whether slot i sees slot j.
     """
 
     cached: Tensor
     tokens: Tensor
     positions: Tensor
+    steps: Tensor
+    carriers: Tensor
     sees: Tensor
+
+
+class Variant(NamedTuple):
+    """How a pass differs from the model's own.
+
+    Attributes:
+        maps: make the pseudo rows that enter half-way up; None: none enter.
+        skipped: the decoder layers that are skipped.
+    """
+
+    maps: TransferMaps | None = None
+    skipped: frozenset[int] = frozenset()
+
+
+WHOLE = Variant()
+"""The model's own pass."""
 
 
 class Pass(Protocol):
@@ -39,12 +61,14 @@ class Pass(Protocol):
 
     Attributes:
         whole_cache: whether it takes the whole cache and reads only the cached tokens, so that one recording serves all
-            lengths of the cache.
+            lengths of the cache. Such a pass also gives hidden states and has variants.
     """
 
     whole_cache: ClassVar[bool]
 
-    def __call__(self, given: PassInputs, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor | None]:
+    def __call__(
+        self, given: PassInputs, rows: Sequence[Tensor], variant: Variant = WHOLE
+    ) -> tuple[Tensor, Tensor | None]:
         """Return the (T, vocabulary) logits and, where available, the (T, d) final hidden states, the head's input.
 
         Keys and values of the slots are written to `rows` after the cached ones.
@@ -62,7 +86,7 @@ class Inputs:
     """Buffers for the inputs of passes of up to `most` slots, contiguous in memory, so that one copy fills them."""
 
     def __init__(self, most: int, device: torch.device) -> None:
-        size = 8 * (1 + 2 * most) + most * most
+        size = 8 * (1 + 4 * most) + most * most
         self._on_device = torch.zeros(size, dtype=torch.uint8, device=device)
         # A GPU copies from pinned memory asynchronously, while Python continues.
         on_gpu = device.type == "cuda"
@@ -72,19 +96,30 @@ class Inputs:
 
     def of(self, slots: int) -> PassInputs:
         """Return the buffers as inputs of a pass of `slots` slots."""
-        end = 8 * (1 + 2 * slots)
-        cached, tokens, positions = torch.split(self._on_device[:end].view(torch.int64), [1, slots, slots])
+        end = 8 * (1 + 4 * slots)
+        numbers = self._on_device[:end].view(torch.int64)
+        cached, tokens, positions, steps, carriers = torch.split(numbers, [1, slots, slots, slots, slots])
         sees = self._on_device[end : end + slots * slots].view(torch.bool)
-        return PassInputs(cached, tokens[None], positions[None], sees.view(slots, slots))
+        return PassInputs(cached, tokens[None], positions[None], steps, carriers, sees.view(slots, slots))
 
-    def fill(self, slots: Slots, cached: int) -> None:
-        """Write the slots of a pass after `cached` cached tokens. Asynchronous on a GPU."""
+    def fill(self, slots: Slots, cached: int, entering: NDArray[np.int64] | None = None) -> None:
+        """Write the slots of a pass after `cached` cached tokens. Asynchronous on a GPU.
+
+        Args:
+            slots: the slots, and the pseudo rows after them.
+            cached: the number of cached tokens.
+            entering: (2, T) `steps` and `carriers` of `PassInputs`; None without pseudo rows.
+        """
         if self._fetched is not None:  # the staged inputs of the pass before are still being copied
             self._fetched.synchronize()
-        numbers = 8 * (1 + 2 * len(slots))
-        end = numbers + len(slots) ** 2
-        self._bytes[:numbers].view(np.int64)[:] = np.concatenate([[cached], slots.tokens, slots.positions + cached])
-        self._bytes[numbers:end] = slots.mask.reshape(-1)
+        count = len(slots)
+        begin = 8 * (1 + 4 * count)
+        end = begin + count**2
+        numbers = self._bytes[:begin].view(np.int64)
+        numbers[: 1 + 2 * count] = np.concatenate([[cached], slots.tokens, slots.positions + cached])
+        if entering is not None:
+            numbers[1 + 2 * count :] = entering.reshape(-1)
+        self._bytes[begin:end] = slots.mask.reshape(-1)
         if self._fetched is not None:
             self._on_device[:end].copy_(self._staged[:end], non_blocking=True)
             self._fetched.record()
@@ -121,8 +156,9 @@ class FixedPass:
         self._cache_argument = cache_argument(model.forward)
         self._windows = dict(windows) if any(windows.values()) else {"": None}
 
-    def __call__(self, given: PassInputs, rows: Sequence[Tensor]) -> tuple[Tensor, None]:
-        """See `Pass`; without hidden states."""
+    def __call__(self, given: PassInputs, rows: Sequence[Tensor], variant: Variant = WHOLE) -> tuple[Tensor, None]:
+        """See `Pass`; without hidden states and variants."""
+        assert variant is WHOLE
         places = given.cached + torch.arange(given.sees.shape[0], device=given.sees.device)  # after the cached ones
         layers: list[Any] = [_PlacedLayer(*pair, places) for pair in zip(rows[::2], rows[1::2], strict=True)]
         masks = {}

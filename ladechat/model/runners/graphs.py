@@ -8,18 +8,19 @@ used twice; until then the model runs unrecorded. Smaller passes are padded with
 import logging
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.kernels.soft_cap import attention_for
-from ladechat.model.runners.fixed_pass import FixedPass, Inputs, Pass
+from ladechat.model.runners.fixed_pass import WHOLE, FixedPass, Inputs, Pass, Variant
 from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.logits import agree, fill, in_lists, ordinary_tokens
 from ladechat.model.runners.slots import Slots
@@ -81,6 +82,16 @@ class CudaGraphs:
         return replay
 
 
+class Shape(NamedTuple):
+    """What differs between recorded passes: the numbers of slots and places, and how the pass differs from the
+    model's own.
+    """
+
+    slots: int
+    context: int
+    variant: Variant
+
+
 class Recorded(NamedTuple):
     """A recorded graph: its numbers of slots and places, and the seconds that recording took."""
 
@@ -103,7 +114,7 @@ class GraphPasses:
     Attributes:
         sizes: the numbers of slots to which passes are padded.
         history: all graphs recorded so far.
-        gives_states: whether `states` returns the hidden states of a pass.
+        has_variants: whether passes have variants, and `states` returns their hidden states.
     """
 
     sizes = SLOT_COUNTS
@@ -114,36 +125,41 @@ class GraphPasses:
         device = cache.rows(0, 1)[0].device
         self.history: list[Recorded] = []
         self._compute, self._cache, self._record = compute, cache, record
-        self.gives_states = compute.whole_cache
+        self.has_variants = compute.whole_cache
         self._inputs = Inputs(SLOT_COUNTS[-1], device)
         self._logits = torch.zeros(SLOT_COUNTS[-1], vocabulary, dtype=dtype, device=device)
         self._states = torch.zeros(SLOT_COUNTS[-1], width, dtype=dtype, device=device)
         self._best = torch.zeros(2, SLOT_COUNTS[-1], dtype=torch.float32, device=device)
-        self._graphs: OrderedDict[tuple[int, int], Replay] = OrderedDict()
-        self._failed: set[tuple[int, int]] = set()
-        self._uses: Counter[int] = Counter()
-        self._latest: int | None = None
+        self._graphs: OrderedDict[Shape, Replay] = OrderedDict()
+        self._failed: set[Shape] = set()
+        self._uses: Counter[tuple[int, Variant]] = Counter()
+        self._latest: set[tuple[int, Variant]] = set()
         self._growths = cache.growths
         cache.wipe()
 
     @torch.inference_mode()
-    def forward(self, slots: Slots) -> Tensor | None:
+    def forward(self, slots: Slots, variant: Variant = WHOLE, carriers: Sequence[int] = ()) -> Tensor | None:
         """Return the (T, vocabulary) logits of a pass after the cached tokens, valid until the next pass.
 
         The keys and values of slot i are written to the cache at place L + i, as the model itself does. Returns None if
         no graph is recorded for this number of slots and places: then the model itself has to run.
+
+        Args:
+            slots: the slots, and pseudo rows after them as in `ladechat.model.runners.layer_loop.with_pseudo_rows`.
+            variant: how the pass differs from the model's own; where `has_variants`.
+            carriers: the slots that carry the pseudo rows.
         """
         size = next((size for size in self.sizes if size >= len(slots)), None)
-        self._latest = size
         if size is None:
             return None
-        self._uses[size] += 1
-        shape = self._shape(size)
+        self._latest.add((size, variant))
+        self._uses[size, variant] += 1
+        shape = self._shape(size, variant)
         replay = self._graphs.get(shape)
         if replay is None:
             return None
         self._graphs.move_to_end(shape)
-        self._inputs.fill(slots.filled_up(size), self._cache.length)
+        self._inputs.fill(slots.filled_up(size), self._cache.length, entering(size, len(slots), variant, carriers))
         try:
             replay()
         except RuntimeError as error:
@@ -167,16 +183,17 @@ class GraphPasses:
             self._record_size(size)
 
     def record_next(self) -> None:
-        """Record the graph that the next pass is likely to need. Called between two passes."""
-        size, self._latest = self._latest, None
-        if size is not None and self._uses[size] >= USES_BEFORE_RECORDING:
-            self._record_size(size)
+        """Record the graphs that the next step is likely to need. Called between two steps."""
+        latest, self._latest = self._latest, set()
+        for size, variant in latest:
+            if self._uses[size, variant] >= USES_BEFORE_RECORDING:
+                self._record_size(size, variant)
 
     @torch.inference_mode()
-    def _record_size(self, slots: int) -> None:
+    def _record_size(self, slots: int, variant: Variant = WHOLE) -> None:
         """Record a pass of `slots` slots after the cached tokens, unless that was done before, or failed."""
         try:
-            shape = self._shape(slots)
+            shape = self._shape(slots, variant)
         except torch.OutOfMemoryError:  # if the slabs have to grow, the next pass raises it itself
             return
         if shape in self._graphs or shape in self._failed:
@@ -188,23 +205,23 @@ class GraphPasses:
         if len(self._graphs) > MOST_GRAPHS:
             self._graphs.popitem(last=False)
 
-    def _shape(self, slots: int) -> tuple[int, int]:
-        """Return the recorded shape (slots, places) of a pass after the cached tokens. Reserves room in the cache."""
+    def _shape(self, slots: int, variant: Variant) -> Shape:
+        """Return the recorded shape of a pass after the cached tokens. Reserves room in the cache."""
         self._cache.reserve(slots)
         if self._growths != self._cache.growths:  # the graphs hold addresses of freed slabs
             self._growths = self._cache.growths
             self._graphs.clear()
             self._cache.wipe()
         if self._compute.whole_cache:
-            return slots, self._cache.capacity
-        return slots, min(context_for(self._cache.length + slots), self._cache.capacity)
+            return Shape(slots, self._cache.capacity, variant)
+        return Shape(slots, min(context_for(self._cache.length + slots), self._cache.capacity), variant)
 
-    def _recorded(self, slots: int, context: int) -> Replay:
+    def _recorded(self, slots: int, context: int, variant: Variant) -> Replay:
         started = time.perf_counter()
         given, rows = self._inputs.of(slots), self._cache.all_rows(context)
 
         def run() -> None:
-            logits, states = self._compute(given, rows)
+            logits, states = self._compute(given, rows, variant)
             self._logits[:slots].copy_(logits)
             self._best[:, :slots].copy_(self._compute.best(logits))
             if states is not None:
@@ -212,15 +229,33 @@ class GraphPasses:
 
         # Warming up runs the pass too: its dummy tokens go after the cached ones. Their positions are 0.
         nowhere = np.full(slots, -self._cache.length)
-        self._inputs.fill(Slots([0] * slots, nowhere, np.eye(slots, dtype=np.bool_)), self._cache.length)
+        self._inputs.fill(
+            Slots([0] * slots, nowhere, np.eye(slots, dtype=np.bool_)),
+            self._cache.length,
+            entering(slots, slots, variant, ()),
+        )
         replay = self._record(run)
         self.history.append(Recorded(slots, context, time.perf_counter() - started))
         return replay
 
-    def _give_up(self, shape: tuple[int, int], error: Exception) -> None:
+    def _give_up(self, shape: Shape, error: Exception) -> None:
         self._graphs.pop(shape, None)
         self._failed.add(shape)
-        logger.warning("The pass of %s slots and %s places has no CUDA graph: %s", *shape, error)
+        logger.warning("The pass of %s slots and %s places has no CUDA graph: %s", shape.slots, shape.context, error)
+
+
+def entering(total: int, rows: int, variant: Variant, carriers: Sequence[int]) -> NDArray[np.int64] | None:
+    """Return (2, total) of each row the map that makes it, -1 for none, and the slot that carries it, 0 for none.
+
+    None for a variant without maps. The pseudo rows are the last of `rows`: map by map, one of each carrier.
+    """
+    if variant.maps is None:
+        return None
+    made = np.repeat([[-1], [0]], total, axis=1)
+    count = len(variant.maps.layers)
+    begin = rows - count * len(carriers)
+    made[:, begin:rows] = np.repeat(range(count), len(carriers)), np.tile(np.asarray(carriers, np.int64), count)
+    return made
 
 
 def context_for(places: int) -> int:

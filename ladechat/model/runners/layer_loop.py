@@ -6,7 +6,7 @@ is checked when a model is loaded (`ladechat.model.loading.self_check`).
 
 import inspect
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from transformers.cache_utils import Cache
 from ladechat.decoder.hidden import Hidden, TransferMaps, Want
 from ladechat.decoder.layer_skipping_model import Drafted
 from ladechat.model.runners.kv_cache import SlabCache, cache_argument
-from ladechat.model.runners.logits import argmax_with_log_probabilities
 from ladechat.model.runners.slots import Slots
 
 Masks = torch.Tensor | dict[str, torch.Tensor]
@@ -160,37 +159,21 @@ class LayerLoop:
 
 
 def draft(
-    loop: LayerLoop,
-    cache: SlabCache,
-    token: int,
-    skipped: Set[int],
-    threshold: float,
-    mask: Masks,
-    positions: torch.Tensor,
+    skipping: Callable[[int, int], tuple[int, float]], cache: SlabCache, token: int, most: int, threshold: float
 ) -> list[Drafted]:
     """Return a chain of argmax tokens after the cached ones, as described in `LayerSkippingModel.draft`.
-
-    Whole decoder layers are skipped. The paper (Zhang et al. 2023, arXiv 2309.08168) skips attention and MLP
-    separately, but how a layer combines the two differs between architectures.
 
     While it runs, keys and values of the drafts are stored after the cached tokens, except in skipped layers, where
     they are not read. Then they are dropped: the verifying pass writes its own to the same places.
 
-    The mask of the chain is (1, 1, most, cached + most), or one for each kind of layer; the positions are (1, most).
+    `skipping` runs a pass of a token, the one at an index of the chain, and returns the argmax and its log-probability.
     """
-    used = [layer for layer in range(loop.depth) if layer not in skipped]
-    start, most = cache.length, positions.shape[1]
-    drafted: list[Drafted] = []
+    start, drafted = cache.length, list[Drafted]()
     try:
         for row in range(most):
-            own, seen = positions[:, row : row + 1], rows_of(mask, row, row + 1, most)
-            hidden = loop.embed(torch.tensor([[token]], device=positions.device))
-            angles = loop.angles(hidden, own)
-            for layer in used:
-                hidden = loop.through(layer, hidden, seen, own, angles, cache)
+            token, log_probability = skipping(token, row)
             cache.commit([0])
-            tokens, log_probabilities = argmax_with_log_probabilities(loop.read(loop.final(hidden))[0])
-            token, probability = tokens[0], math.exp(log_probabilities[0])
+            probability = math.exp(log_probability)
             if not math.isfinite(probability):
                 break
             drafted.append(Drafted(token, probability))
@@ -199,6 +182,24 @@ def draft(
     finally:
         cache.truncate(start)
     return drafted
+
+
+def skipping_pass(
+    loop: LayerLoop, cache: SlabCache, token: int, skipped: Set[int], mask: Masks, position: torch.Tensor
+) -> torch.Tensor:
+    """Return the logits (1, vocabulary) of a token after the cached ones, with some decoder layers skipped.
+
+    The paper (Zhang et al. 2023, arXiv 2309.08168) skips attention and MLP separately, but how a layer combines the two
+    differs between architectures.
+
+    The mask is (1, 1, 1, cached + 1), or one for each kind of layer; the position is (1, 1).
+    """
+    hidden = loop.embed(torch.tensor([[token]], device=position.device))
+    angles = loop.angles(hidden, position)
+    for layer in range(loop.depth):
+        if layer not in skipped:
+            hidden = loop.through(layer, hidden, mask, position, angles, cache)
+    return loop.read(loop.final(hidden))[0]
 
 
 def rows_of(mask: Masks, begin: int, end: int, total: int) -> Masks:
@@ -244,12 +245,21 @@ def run(
     real, own = len(slots), list(want.carriers)
     if want.maps is None:
         logits, states = loop.whole_pass(slots, mask, cache, real)
-        return logits, Hidden(states, own, None, loop.read, [], loop.final)
+        return logits, hidden_of(loop, states, real, want)
     embedded = loop.embed(torch.tensor([slots.tokens], device=positions.device))
     hidden, below = _with_pseudo_states(loop, embedded, mask, positions, cache, want.maps, own, want.lens)
     final = loop.final(hidden)[0]
-    states, pseudo = final[:real], final[real:].view(len(want.maps.layers), len(own), -1).transpose(0, 1)
-    return loop.read(states), Hidden(states, own, pseudo, loop.read, below, loop.final)
+    return loop.read(final[:real]), hidden_of(loop, final, real, want, below)
+
+
+def hidden_of(
+    loop: LayerLoop, final: torch.Tensor, real: int, want: Want, below: Sequence[torch.Tensor] = ()
+) -> Hidden:
+    """Return what a drafter gets of the (rows, d) final hidden states of a pass with `real` slots."""
+    own, pseudo = list(want.carriers), None
+    if want.maps is not None:
+        pseudo = finite(final[real:]).view(len(want.maps.layers), len(own), -1).transpose(0, 1)
+    return Hidden(final[:real], own, pseudo, loop.read, below, loop.final)
 
 
 def _with_pseudo_states(
@@ -271,7 +281,7 @@ def _with_pseudo_states(
     for layer in range(loop.depth):
         entered = [step for step, at in enumerate(maps.layers) if at == layer]
         if entered:
-            entering = _finite(transferred(maps, entered, hidden[0, carriers]))
+            entering = finite(transferred(maps, entered, hidden[0, carriers]))
             hidden = torch.cat([hidden, entering[None]], dim=1)
         if entered or not layer:
             count = hidden.shape[1]
@@ -281,7 +291,7 @@ def _with_pseudo_states(
             # A copy: a layer may write into its input.
             below.append(hidden[0, real:].clone().view(-1, len(carriers), hidden.shape[-1]))
         hidden = loop.through(layer, hidden, own_mask, own_positions, angles, cache)
-        _finite(hidden[0, real:])
+        finite(hidden[0, real:])
     return hidden, below
 
 
@@ -290,6 +300,6 @@ def transferred(maps: TransferMaps, steps: Sequence[int], hidden: torch.Tensor) 
     return torch.cat([hidden @ maps.weights[step].t() for step in steps])
 
 
-def _finite(rows: torch.Tensor) -> torch.Tensor:
+def finite(rows: torch.Tensor) -> torch.Tensor:
     """Zero in place what overflowed in pseudo rows: slots weigh their keys with 0, but 0 · NaN is NaN."""
     return rows.nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0)

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 from transformers import PreTrainedModel
 
+from ladechat.decoder.hidden import TransferMaps
 from ladechat.model.runners import cuda_products
 from ladechat.model.runners.cuda_kernels import PLACES, add_and_norm, attend, rotate_and_store, silu_times
-from ladechat.model.runners.fixed_pass import PassInputs
+from ladechat.model.runners.fixed_pass import WHOLE, PassInputs, Variant
 from ladechat.model.runners.llama_form import LlamaLayer, OtherForm, llama_layers, norm, part
 
 PROGRAMS_A_CORE = 2
@@ -76,13 +77,19 @@ class LlamaPass:
         self._cores: int = torch.cuda.get_device_properties(model.device).multi_processor_count if on_card else 1
 
     @torch.inference_mode()
-    def __call__(self, given: PassInputs, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    def __call__(self, given: PassInputs, rows: Sequence[Tensor], variant: Variant = WHOLE) -> tuple[Tensor, Tensor]:
         hidden = embedding(given.tokens[0], self._embedding)
         more, normed = None, torch.empty_like(hidden)
         inner = hidden.new_empty((len(hidden), self._layers[0].down.shape[1]))
-        for layer, keys, values in zip(self._layers, rows[::2], rows[1::2], strict=True):
+        for index, layer in enumerate(self._layers):
+            if index in variant.skipped:
+                continue
             add_and_norm(hidden, more, layer.attention_norm, self._eps, normed)
-            more = self._product(self._attended(given, layer, normed, keys, values), layer.output, summed=True)
+            if variant.maps and index in variant.maps.layers:
+                enter(hidden, given, variant.maps, index)
+                add_and_norm(hidden, None, layer.attention_norm, self._eps, normed)
+            attended = self._attended(given, layer, normed, *rows[2 * index : 2 * index + 2])
+            more = self._product(attended, layer.output, summed=True)
             add_and_norm(hidden, more, layer.mlp_norm, self._eps, normed)
             silu_times(self._product(normed, layer.gate_up), inner)
             more = self._product(inner, layer.down, summed=True)
@@ -114,6 +121,17 @@ class LlamaPass:
         """Return into how many parts attention splits the cache, so that the whole GPU has work."""
         tiles = max(1, slots * (self._heads // self._kv_heads) // PLACES)
         return max(1, min(MOST_PARTS, PROGRAMS_A_CORE * self._cores // (self._kv_heads * tiles)))
+
+
+def enter(hidden: Tensor, given: PassInputs, maps: TransferMaps, layer: int) -> None:
+    """Write the pseudo rows that enter before a layer into the (T, d) hidden states, in place.
+
+    Until then their places hold the states of any token, which no slot and no row that has entered sees.
+    """
+    for step, at in enumerate(maps.layers):
+        if at == layer:
+            made = linear(hidden.index_select(0, given.carriers), maps.weights[step])
+            hidden.copy_(torch.where((given.steps == step)[:, None], made, hidden))
 
 
 def _is_plain(module: Any) -> bool:

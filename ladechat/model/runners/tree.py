@@ -17,10 +17,11 @@ from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners import layer_loop
 from ladechat.model.runners.cache_probe import LayerShape, probe_cache, single_token_only
+from ladechat.model.runners.fixed_pass import WHOLE, Variant
 from ladechat.model.runners.graphs import GraphPasses, Record, graph_passes
 from ladechat.model.runners.kv_cache import Aside, SlabCache, cache_argument
 from ladechat.model.runners.layer_loop import LayerLoop
-from ladechat.model.runners.logits import argmax
+from ladechat.model.runners.logits import argmax, argmax_with_log_probabilities
 from ladechat.model.runners.out_of_memory import release_memory
 from ladechat.model.runners.rope import rope_boundary
 from ladechat.model.runners.slots import AttentionMasks, Slots
@@ -159,15 +160,17 @@ class TreeRunner:
         """
         if self.loop is None:
             raise ValueError(self.capabilities.logits_only)
-        maps = want.maps
+        maps, own = want.maps, list(want.carriers)
         if maps and (maps.layers[-1] >= self.loop.depth or maps.weights.shape[1:] != (self.loop.width,) * 2):
             raise ValueError(f"Maps of shape {tuple(maps.weights.shape)} at layers {maps.layers} are of another model.")
         slots = self._checked(tree)
-        if maps is None and self.graphs is not None and self.graphs.gives_states:
-            logits, own = self._replayed(slots), list(want.carriers)
+        rows = layer_loop.with_pseudo_rows(slots, own, len(maps.layers) if maps else 0)
+        if self.graphs is not None and self.graphs.has_variants and not want.lens:
+            logits = self._replayed(rows, Variant(maps), own)
             if logits is not None:
-                return logits, Hidden(self.graphs.states(logits), own, None, self.loop.read, norm=self.loop.final)
-        rows = layer_loop.with_pseudo_rows(slots, want.carriers, len(maps.layers) if maps else 0)
+                self._pending = slots
+                real, states = len(slots), self.graphs.states(logits)
+                return logits[:real], layer_loop.hidden_of(self.loop, states, real, want)
         self.cache.reserve(len(rows))
         self._pending = slots
         positions = self._positions(rows)
@@ -179,14 +182,27 @@ class TreeRunner:
 
     @torch.inference_mode()
     def draft(self, token: int, skipped: Set[int], most: int, threshold: float) -> list[Drafted]:
-        if self.loop is None:
+        loop = self.loop
+        if loop is None:
             raise ValueError(self.capabilities.logits_only)
         chain = self._checked(SlotTree.chain([token] * most))
         self.cache.reserve(most)
         self._pending = None  # its keys are overwritten
         mask = self._masks.of(chain, len(self._tokens))
         positions = self._positions(chain)
-        drafted = layer_loop.draft(self.loop, self.cache, token, skipped, threshold, mask, positions)
+        variant = Variant(skipped=frozenset(skipped))
+
+        def skipping(token: int, row: int) -> tuple[int, float]:
+            recorded = self.graphs is not None and self.graphs.has_variants
+            logits = self._replayed(Slots.causal([token]), variant) if recorded else None
+            if logits is None:
+                seen, position = layer_loop.rows_of(mask, row, row + 1, most), positions[:, row : row + 1]
+                logits = layer_loop.skipping_pass(loop, self.cache, token, skipped, seen, position)
+            found = (self.graphs and self.graphs.argmax(logits)) or argmax_with_log_probabilities(logits)
+            return found[0][0], found[1][0]
+
+        drafted = layer_loop.draft(skipping, self.cache, token, most, threshold)
+        self._pending = None  # a later pass writes to the same places
         if self.graphs is not None:  # a later graph reads these places, where overflowing drafts may have left NaN
             self.cache.wipe(most)
         return drafted
@@ -282,9 +298,9 @@ class TreeRunner:
         zero = torch.zeros((1, 1), dtype=torch.long, device=self._device)
         self._model(input_ids=zero, position_ids=zero, use_cache=False)
 
-    def _replayed(self, slots: Slots) -> torch.Tensor | None:
+    def _replayed(self, slots: Slots, variant: Variant = WHOLE, carriers: Sequence[int] = ()) -> torch.Tensor | None:
         """Return the logits of a recorded pass; None where none is recorded, or nothing is cached."""
-        logits = self.graphs.forward(slots) if self.graphs is not None and self._tokens else None
+        logits = self.graphs.forward(slots, variant, carriers) if self.graphs is not None and self._tokens else None
         self._pending = self._pending if logits is None else slots
         return logits
 

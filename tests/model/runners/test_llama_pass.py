@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from ladechat.decoder.hidden import Want
+from ladechat.decoder.hidden import TransferMaps, Want
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners.fixed_pass import FixedPass, Inputs
@@ -17,7 +17,7 @@ from ladechat.model.runners.slots import Slots
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.registry import lookahead
 from tests.model.runners.recorded_models import model_of, written
-from tests.model.runners.trees import random_tree
+from tests.model.runners.trees import close, random_tree
 from tests.tiny import VOCABULARY, layered_runner_for, run, runner_for, tokens_of
 
 pytest.importorskip("triton", reason="Triton is there on Linux only")
@@ -158,6 +158,54 @@ def test_a_recorded_pass_tells_argmax_and_hidden_states() -> None:
     torch.testing.assert_close(hidden.states, own.states, atol=TOLERANCE, rtol=TOLERANCE)
     torch.testing.assert_close(hidden.read(hidden.states), expected, atol=TOLERANCE, rtol=TOLERANCE)
     assert runner.graphs.argmax(expected) is None, "these are not its logits"
+
+
+@pytest.mark.parametrize("overflow", [False, True])
+def test_pseudo_rows_and_slots_of_a_recorded_pass_are_the_models(overflow: bool) -> None:
+    """Also of rows that overflow, which slots do not notice."""
+    model = with_random_norms(model_of("llama", num_hidden_layers=2))
+    runner, theirs = (layered_runner_for(model, context_length=2048) for _ in range(2))
+    runner.graphs = recorded_in_few_kernels(model, runner)
+    for one in (runner, theirs):
+        fill(one, [3, 4, 5, 6])
+    weights = torch.randn(3, 32, 32, generator=torch.Generator().manual_seed(0)) * 0.2
+    weights[0] = torch.inf if overflow else weights[0]
+    maps, tree = TransferMaps((0, 1, 1), weights), SlotTree(7)
+    tree.add(tree.add(0, 8), 9)
+    tree.add(0, 10)
+    for carriers, path in (([0, 1, 2, 3], [0, 1]), ([3], [0, 1, 2])):
+        want = Want(maps, carriers)
+        for _ in range(2):
+            runner.forward_hidden(tree, want)
+            runner.commit([])
+        (logits, hidden), (expected, usual) = (one.forward_hidden(tree, want) for one in (runner, theirs))
+        assert runner.graphs.argmax(logits) is not None, "it was recorded"
+        torch.testing.assert_close(logits, expected, atol=TOLERANCE, rtol=TOLERANCE)
+        torch.testing.assert_close(hidden.states, usual.states, atol=TOLERANCE, rtol=TOLERANCE)
+        assert hidden.pseudo is not None and usual.pseudo is not None and hidden.pseudo.isfinite().all()
+        if not overflow:
+            torch.testing.assert_close(hidden.pseudo, usual.pseudo, atol=TOLERANCE, rtol=TOLERANCE)
+        for one in (runner, theirs):
+            one.commit(path)
+    assert [one.slots for one in runner.graphs.history] == [16, 8]
+
+
+def test_a_draft_of_some_layers_is_recorded_and_the_same() -> None:
+    model = with_random_norms(model_of("llama", num_hidden_layers=3))
+    runner, theirs = (layered_runner_for(model, context_length=2048) for _ in range(2))
+    runner.graphs = recorded_in_few_kernels(model, runner)
+    for one in (runner, theirs):
+        fill(one, [3, 4, 5, 6])
+    for skipped in ({1}, {0, 2}):
+        for _ in range(2):
+            drafted, expected = (one.draft(7, skipped, 4, 0.0) for one in (runner, theirs))
+            assert [one.token for one in drafted] == [one.token for one in expected]
+            probabilities = [one.probability for one in expected]
+            assert [one.probability for one in drafted] == pytest.approx(probabilities, abs=TOLERANCE)
+            assert close(*(one.forward(SlotTree.chain([7, 8])) for one in (runner, theirs)))
+            for one in (runner, theirs):
+                one.commit([0])
+    assert [one.slots for one in runner.graphs.history].count(1) == 2, "one for each set of layers"
 
 
 def test_the_model_computes_what_it_did_and_its_weights_are_there_once() -> None:
