@@ -11,12 +11,11 @@ from benchmarks.gpu_ways import Plan, Ways, decoders, random_text, tokens_of, wa
 from ladechat.model.load import load
 
 TIMES = 5
-"""Once, on an H200, one text of several differed, which no later run could repeat."""
+"""How often each text is written through recordings: on an H200 it once differed in one of three comparisons."""
 
 
 def of_recordings(plan: Plan, ways: Ways) -> dict[str, dict[str, Any]]:
-    """Texts through recordings, `TIMES` times each, and through the same passes run anew: they must be the same, in any
-    type.
+    """Compare texts written through recordings with those of the same passes run anew: equal in any type.
 
     Beside the model as it is, texts of a random model in half precision part soon, at a near tie: told, not required.
     """

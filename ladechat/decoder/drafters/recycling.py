@@ -9,8 +9,8 @@ the other (LogitSpec, arXiv 2507.01449).
 """
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import count, islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -86,24 +86,12 @@ class Successors:
                 del self._after_two[pair]
 
     def after(self, before: int, token: int) -> Iterator[Successor]:
-        """Yield the successors of the two tokens, then those of the last token that are not among them: by falling
-        chance.
-        """
+        """Yield the successors of the two tokens, then those of the last token that are not among them."""
         row = self._after_one[token].tolist() if token < len(self._after_one) else []
         first = self._after_two.get((before, token), [])
         yield from map(Successor, first, _KINDS_AFTER_TWO, CHANCES_AFTER_TWO)
         others = [one for one in row if one != UNKNOWN and one not in first]
         yield from map(Successor, others, *((_KINDS_LATER, CHANCES_LATER) if first else (_KINDS, CHANCES)))
-
-
-class _Siblings(NamedTuple):
-    """The successors of a node that no proposal has yet, by falling chance."""
-
-    left: Iterator[Successor]
-    parent: int
-    token: int  # of the node
-    chance: float  # of the path to the node
-    depth: int  # of the successors
 
 
 def _no_successors(tokens: int) -> NDArray[np.int32]:
@@ -136,29 +124,24 @@ class RecyclingDrafter(Drafter):
     def propose(self, room: Room) -> Proposal:
         """Return the nodes with the most likely paths, by the assumed chances of successors, best first."""
         nodes: list[Node] = []
-        waiting: list[tuple[float, int, Successor, _Siblings]] = []  # a heap: −chance of the path, order
-        order = count()
+        waiting: list[tuple[float, int, int, Successor, int, int]] = []  # −chance of the path, …, token before, depth
+        order = 0
 
-        def add(siblings: _Siblings) -> None:
-            """Add the likeliest one that is left; the others wait behind it."""
-            one = next(siblings.left, None)
-            if one is not None:
-                heapq.heappush(waiting, (-siblings.chance * one.chance, next(order), one, siblings))
+        def add(successors: Iterable[Successor], parent: int, before: int, chance: float, depth: int) -> None:
+            nonlocal order
+            for one in successors if depth <= room.depth else ():
+                order += 1
+                heapq.heappush(waiting, (-chance * one.chance, parent, order, one, before, depth))
 
         last = self._text[-1]
         after = list(self._successors.after(self._before(1), last))
         known = {one.token for one in after}
         instead = [one for one in self._instead if one not in known]
-        if room.depth > 0:
-            add(_Siblings(iter(after), ROOT, last, 1.0, 1))
-            add(_Siblings(map(Successor, instead, _KINDS_INSTEAD, CHANCES_INSTEAD), ROOT, last, 1.0, 1))
+        add((*after, *map(Successor, instead, _KINDS_INSTEAD, CHANCES_INSTEAD)), ROOT, last, 1.0, 1)
         while waiting and len(nodes) < self.nodes:
-            negative, _, (token, kind, chance), siblings = heapq.heappop(waiting)
-            add(siblings)
-            nodes.append(Node(siblings.parent, token, SOURCE, kind, chance))
-            if siblings.depth < room.depth:
-                below = self._successors.after(siblings.token, token)
-                add(_Siblings(below, len(nodes) - 1, token, -negative, siblings.depth + 1))
+            negative, parent, _, (token, kind, chance), before, depth = heapq.heappop(waiting)
+            nodes.append(Node(parent, token, SOURCE, kind, chance))
+            add(self._successors.after(before, token), len(nodes) - 1, token, -negative, depth + 1)
         return Proposal(nodes)
 
     def observe(self, result: PassResult, slots: Sequence[int]) -> None:

@@ -83,9 +83,7 @@ class CudaGraphs:
 
 
 class Shape(NamedTuple):
-    """What differs between recorded passes: the numbers of slots and places, and how the pass differs from the
-    model's own.
-    """
+    """The key of a recorded pass: its numbers of slots and of KV cache places, and its variant."""
 
     slots: int
     context: int

@@ -149,7 +149,10 @@ class TreeRunner:
         if self._rope and self._rope.recomputes:
             self._recompute(len(self._tokens) + 1)
         logits = self._replayed(slots)
-        return self._model_pass(slots) if logits is None else logits
+        if logits is None:
+            return self._model_pass(slots)
+        self._pending = slots
+        return logits
 
     @torch.inference_mode()
     def forward_hidden(self, tree: SlotTree, want: Want) -> tuple[torch.Tensor, Hidden]:
@@ -202,7 +205,6 @@ class TreeRunner:
             return found[0][0], found[1][0]
 
         drafted = layer_loop.draft(skipping, self.cache, token, most, threshold)
-        self._pending = None  # a later pass writes to the same places
         if self.graphs is not None:  # a later graph reads these places, where overflowing drafts may have left NaN
             self.cache.wipe(most)
         return drafted
@@ -300,9 +302,7 @@ class TreeRunner:
 
     def _replayed(self, slots: Slots, variant: Variant = WHOLE, carriers: Sequence[int] = ()) -> torch.Tensor | None:
         """Return the logits of a recorded pass; None where none is recorded, or nothing is cached."""
-        logits = self.graphs.forward(slots, variant, carriers) if self.graphs is not None and self._tokens else None
-        self._pending = self._pending if logits is None else slots
-        return logits
+        return self.graphs.forward(slots, variant, carriers) if self.graphs is not None and self._tokens else None
 
     @torch.inference_mode()
     def _model_pass(self, slots: Slots, last_only: bool = False) -> torch.Tensor:

@@ -36,7 +36,7 @@ LEAST_TOKEN_CELLS = 5
 LEGEND_ROWS = 7
 """Minimum height at which a line counts the verdicts of the pass."""
 LEAST_NEW_ROWS = 3
-"""The n-grams that this pass adds are shown where at least so many rows are free: a heading and two n-grams."""
+"""The fewest free rows in which new n-grams of this pass are shown: a heading and two n-grams."""
 NO_ROOM = "no room"
 NOT_REACHED_FADED = 0.33
 
