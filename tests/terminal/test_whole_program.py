@@ -40,9 +40,8 @@ def test_a_question_is_answered_in_colours_of_steps_as_plain_decoding_answers(
     terminal.type(SHORT)  # the engine still loads
     terminal.press("Enter")
     terminal.wait_for("The end of the answer", SUMMARY.search)
-    screen = terminal.wait_for("The panels after it", re.compile(r"Jacobi window.* W 5 · N 3").search)
-    assert re.search(r"n-gram pool.* hit \d+ %", screen)
-    assert re.search(r"[\d.]+ tokens a pass +[\d.]+ tok/s", screen)
+    for shown in (r"Jacobi window.* W 5 · N 3", r"n-gram pool.* hit \d+ %", r"[\d.]+ tokens a pass +[\d.]+ tok/s"):
+        screen = terminal.wait_for("The panels after it", re.compile(shown).search)
     assert re.search(r"cpu · float32|cuda", screen)
     assert re.search(r"\d+(/| of )\d+ reached draft", screen)
 
