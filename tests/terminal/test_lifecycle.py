@@ -9,7 +9,7 @@ import pytest
 
 from ladechat.session.recordings.recording import Recording
 from tests.terminal.conftest import SLOW, Start
-from tests.terminal.tmux import BEGUN, QUESTION, SUMMARY, Terminal, engine_process, still_runs, ui_process
+from tests.terminal.tmux import BEGUN, QUESTION, SUMMARY, Terminal, engine_process, shows, still_runs, ui_process
 
 pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
 
@@ -68,8 +68,7 @@ def test_an_engine_that_is_frozen_in_mid_answer_is_replaced_and_the_question_ask
     frozen = engine_process(terminal)
     os.kill(frozen, signal.SIGSTOP)
     terminal.press("F5")
-    screen = terminal.wait_for("The new engine", READY.search)
-    assert "This answer was broken off" in screen and QUESTION in screen
+    terminal.wait_for("The new engine", READY.search, shows("This answer was broken off"), shows(QUESTION))
     wait_for_the_end_of(terminal, frozen)
     terminal.press("Enter")
     terminal.wait_for("The second answer", lambda screen: len(BEGUN.findall(screen)) == 2)

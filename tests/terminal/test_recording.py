@@ -10,7 +10,7 @@ import pytest
 from ladechat.protocol import Step, TurnFinished
 from ladechat.session.recordings.recording import Recording
 from tests.terminal.conftest import SLOW, Start
-from tests.terminal.tmux import BEGUN, QUESTION, SUMMARY, engine_process, still_runs, ui_process, words
+from tests.terminal.tmux import BEGUN, QUESTION, SUMMARY, engine_process, shows, still_runs, ui_process, words
 
 pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
 
@@ -50,10 +50,12 @@ def test_a_recording_whose_engine_and_then_whose_app_were_killed_replays_up_to_i
 
     replay = start((160, 48), "replay", str(path), first="question")
     replay.press("End")
-    screen = replay.wait_for("The end of the replay", lambda screen: "■" in screen)
-    assert screen.count(QUESTION) >= 2 and "The engine has ended." in screen
-    assert words(text_so_far(path)) in words(screen)
-    assert "interrupted" in screen and "the last line is not complete" in screen
+    ended = ("■", "The engine has ended.", "interrupted", "the last line is not complete")
+    replay.wait_for(
+        "The end of the replay",
+        *map(shows, ended),
+        lambda screen: screen.count(QUESTION) >= 2 and words(text_so_far(path)) in words(screen),
+    )
     replay.press("q")
     assert replay.wait_for_exit() == 0
 

@@ -10,13 +10,21 @@ import pytest
 
 from ladechat.palette import HUES
 from tests.terminal.conftest import SLOW, Start
-from tests.terminal.tmux import BEGUN, SUMMARY, coloured_text, engine_process, still_runs, words
+from tests.terminal.tmux import BEGUN, SUMMARY, coloured_text, engine_process, shows, still_runs, words
 
 pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
 
 
 SHORT = "Write a Python function that reverses a string."
 """Its answer fits the smallest screen, question and all."""
+
+PANELS = (
+    r"Jacobi window.* W 5 · N 3",
+    r"n-gram pool.* hit \d+ %",
+    r"\d+(/| of )\d+ reached draft",
+    r"[\d.]+ tokens a pass +[\d.]+ tok/s",
+    r"cpu · float32|cuda",
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +47,13 @@ def test_a_question_is_answered_in_colours_of_steps_as_plain_decoding_answers(
     terminal = start(size, "--decoder", "lookahead")
     terminal.type(SHORT)  # the engine still loads
     terminal.press("Enter")
-    terminal.wait_for("The end of the answer", SUMMARY.search)
-    for shown in (r"Jacobi window.* W 5 · N 3", r"n-gram pool.* hit \d+ %", r"[\d.]+ tokens a pass +[\d.]+ tok/s"):
-        screen = terminal.wait_for("The panels after it", re.compile(shown).search)
-    assert re.search(r"cpu · float32|cuda", screen)
-    assert re.search(r"\d+(/| of )\d+ reached draft", screen)
+    terminal.wait_for(
+        "The end of the answer, and each panel", SUMMARY.search, *(re.compile(it).search for it in PANELS)
+    )
 
     terminal.press("F2")  # without the panels, the lines of the answer have the screen to themselves
     terminal.wait_for("The answer without panels", lambda screen: words(plain_answer) in words(screen))
-    assert len(hues_on(terminal.coloured_screen())) >= 3
+    terminal.wait_for("Its colours", lambda _: len(hues_on(terminal.coloured_screen())) >= 3)
 
 
 def test_quitting_leaves_no_process_and_a_clean_terminal(start: Start) -> None:
@@ -66,9 +72,7 @@ def test_escape_stops_an_answer_and_what_there_is_stays(start: Start) -> None:
     terminal.ask()
     terminal.wait_for("The beginning of the answer", BEGUN.search)
     terminal.press("Escape")
-    screen = terminal.wait_for("The end of the answer", SUMMARY.search)
-    assert "stopped" in screen
-    assert "The n-gram" in screen
+    terminal.wait_for("The end of the answer", SUMMARY.search, shows("stopped"), shows("The n-gram"))
 
 
 @pytest.mark.full
@@ -77,12 +81,10 @@ def test_an_engine_that_was_killed_leaves_the_conversation_and_can_be_started_ag
     terminal.ask(SHORT)
     terminal.wait_for("The end of the answer", SUMMARY.search)
     os.kill(engine_process(terminal), signal.SIGKILL)
-    screen = terminal.wait_for("What happened", lambda screen: "F5" in screen)
-    assert SHORT in screen
+    screen = terminal.wait_for("What happened", shows("F5"), shows(SHORT))
     assert "Traceback" not in screen
 
     terminal.press("F5")
     terminal.wait_for("The new engine", lambda screen: re.search(r"ready$", screen, re.MULTILINE))
     terminal.ask("Count from 8 to 24.")
-    screen = terminal.wait_for("The second answer", lambda screen: len(SUMMARY.findall(screen)) == 2)
-    assert SHORT in screen
+    terminal.wait_for("The second answer", lambda screen: len(SUMMARY.findall(screen)) == 2, shows(SHORT))

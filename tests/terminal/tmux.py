@@ -68,14 +68,17 @@ class Terminal:
         """The screen with its escape sequences."""
         return self._tmux("capture-pane", "-p", "-e")
 
-    def wait_for(self, what: str, condition: Callable[[str], object]) -> str:
-        """The first screen that meets `condition`; an assertion with the last one seen if none does."""
+    def wait_for(self, what: str, *conditions: Callable[[str], object]) -> str:
+        """The first screen that meets all `conditions`; an assertion with the last one seen if none does.
+
+        Each panel is drawn by itself: what one of them shows says nothing of what another one already shows.
+        """
         screen = ""
 
-        def met() -> object:
+        def met() -> bool:
             nonlocal screen
             screen = self.screen()
-            return condition(screen)
+            return all(condition(screen) for condition in conditions)
 
         wait_for(met, lambda: f"{what} did not come. The screen was:\n{screen}\n{self._where_engines_are()}")
         return screen
@@ -109,6 +112,11 @@ class Terminal:
     def close(self) -> None:
         with contextlib.suppress(subprocess.CalledProcessError):
             self._tmux("kill-server")
+
+
+def shows(text: str) -> Callable[[str], bool]:
+    """Return whether a screen has this text on it."""
+    return lambda screen: text in screen
 
 
 def words(text: str) -> str:
