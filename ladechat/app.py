@@ -20,10 +20,12 @@ from textual.events import DescendantFocus
 from textual.screen import Screen
 from textual.widgets import Input, LoadingIndicator, TextArea
 
+from ladechat.catalog import BUNDLED
 from ladechat.engine_options import EngineOptions
 from ladechat.garbage import collect_what_is_new, free_what_was_closed
 from ladechat.keys import APP_KEY_GROUPS
 from ladechat.lessons.progress import Progress, ProgressFile
+from ladechat.lessons.scenes import questions_about
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import Settings
 from ladechat.screens.chat.screen import ChatScreen
@@ -48,6 +50,7 @@ from ladechat.session.recordings.recorder import Recorder
 from ladechat.session.recordings.recording import Recording
 from ladechat.session.replaceable_engine import WayBack
 from ladechat.session.session import Session
+from ladechat.widgets.formatting import name_of
 from ladechat.widgets.later import call_later, detach_long_tasks
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.too_small import TooSmall
@@ -167,7 +170,19 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         explanations = self._side.explanations()
         if explanations and isinstance(self.screen, ChatScreen):
             explanations.append(TOO_FAST)
+        if explanations and self._asks:
+            explanations.append(("ask the model", " ".join(self._asks)))
         self.push_screen(ExplainScreen(explanations))
+
+    @property
+    def _asks(self) -> tuple[str, ...]:
+        """Two questions on what is shown, if the model can answer them: no other than the bundled one knows them."""
+        if isinstance(self.screen, LearnScreen):
+            return self.screen.lesson.scene.asks
+        presenter = self._view.presenter
+        if not isinstance(self.screen, ChatScreen) or presenter.model != name_of(BUNDLED):
+            return ()
+        return questions_about(presenter.settings.decoder)
 
     def action_switch_view(self) -> None:
         """Switch to the next view of a step beside the conversation."""

@@ -52,6 +52,7 @@ class FakeEngine:
         trim_next: leave out the oldest turn at the next question, and say so.
         single_token: why it can only be decoded plainly, if it can.
         eos_ids: the tokens that end an answer.
+        model: the name of its model.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class FakeEngine:
         self.hold_end = False
         self.single_token: str | None = None
         self.eos_ids = [2]
+        self.model = "demo"
         self._answers = deque(answers)
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._hold_loading = hold_loading
@@ -139,7 +141,12 @@ class FakeEngine:
     def finish_loading(self) -> None:
         """Become ready, and begin with what was asked in the meantime."""
         self._loaded = True
-        about = {"eos_ids": self.eos_ids, "single_token": self.single_token, "notices": self.notices}
+        about = {
+            "model": self.model,
+            "eos_ids": self.eos_ids,
+            "single_token": self.single_token,
+            "notices": self.notices,
+        }
         self._say(msgspec.structs.replace(ready(self.settings), **about))
         self._work()
 

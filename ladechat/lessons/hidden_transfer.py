@@ -68,4 +68,5 @@ SCENE = Scene(
         Task(TASK, "nodes", set_to("nodes", "nodes", 1, 1), _single, POOL),
         Say(END, METHODS),
     ),
+    asks=("What are carriers?", "How are the maps trained?"),
 )

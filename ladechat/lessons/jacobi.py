@@ -76,4 +76,5 @@ SCENE = Scene(
         Task(TASK, "window", set_to("window", "W", 12, 64), _longer),
         Say(END),
     ),
+    asks=("How does Jacobi decoding work?", "Why does the Jacobi iteration converge?"),
 )

@@ -89,4 +89,5 @@ SCENE = Scene(
         Task(TASK, "window", moved(PARAMETERS), judged, SPEED),
         Say(END, COST),
     ),
+    asks=("How should I choose W, N and G?", "When is lookahead decoding slower?"),
 )

@@ -60,4 +60,5 @@ SCENE = Scene(
         Task(TASK, "temperature", _warmer, _drawn, SPEED),
         Say(END, SPEED),
     ),
+    asks=("What is a forward pass?", "Why is memory the bottleneck?"),
 )

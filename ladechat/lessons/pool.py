@@ -76,4 +76,5 @@ SCENE = Scene(
         Task(TASK, "guesses", set_to("guesses", "G", 0, 0), _without, POOL),
         Say(END, POOL),
     ),
+    asks=("How does the pool find n-grams?", "What happens when G is zero?"),
 )

@@ -4,8 +4,7 @@ from ladechat.lessons.scene import LENS, MASK, POOL, SPEED, Recall, Say, Scene
 
 END = (
     "To read: Fu, Bailis, Stoica and Zhang 2024, lookahead decoding, arXiv 2402.02057; Wu et al. 2024, hidden "
-    "transfer, arXiv 2404.12022. In the chat, ask the bundled model: What is the attention mask? When is lookahead "
-    "decoding slower?"
+    "transfer, arXiv 2404.12022."
 )
 
 SCENE = Scene(

@@ -186,6 +186,7 @@ class Scene:
         decoder: the name of the decoder.
         parameters: the parameters of the decoder.
         cards: the cards, in order.
+        asks: two questions on the subject that the bundled model answers, for the reader to go on with in the chat.
         minutes: the time that a reader needs.
     """
 
@@ -195,6 +196,7 @@ class Scene:
     decoder: str
     parameters: Mapping[str, Value]
     cards: tuple[Card, ...]
+    asks: tuple[str, ...] = ()
     minutes: int = 1
 
     @property

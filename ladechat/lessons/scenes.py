@@ -13,3 +13,8 @@ SCENES = (
 )
 CHAPTERS = (*SCENES, questions.SCENE)
 """All that a reader goes through."""
+
+
+def questions_about(decoder: str) -> tuple[str, ...]:
+    """Return two questions about a decoder that the bundled model answers: those of its scene, or about the pool."""
+    return next((scene.asks for scene in SCENES if scene.decoder == decoder), pool.SCENE.asks)

@@ -93,4 +93,5 @@ SCENE = Scene(
         Task(TASK, "window", moved(PARAMETERS), _same_text, POOL),
         Say(END, POOL),
     ),
+    asks=("What is the attention mask?", "Is lookahead decoding exact?"),
 )

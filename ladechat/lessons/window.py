@@ -83,4 +83,5 @@ SCENE = Scene(
         Task(TASK, "window", set_to("window", "W", 1, 1), _narrower),
         Say(END),
     ),
+    asks=("Why does the window have rows?", "How does the window begin?"),
 )

@@ -78,10 +78,10 @@ class LessonBox(Panel, can_focus=True):
         self.refresh()
 
     def _hint(self, width: int) -> list[Row]:
-        return wrapped(self.card.hint, width, Style(bold=self.card.urgent)) or [[]]
+        return _lines(self.card.hint, width, Style(bold=self.card.urgent))
 
     def _body(self, width: int) -> list[Row]:
-        lines = [line for text in self.card.text.split("\n") for line in wrapped(text, width, Style()) or [[]]]
+        lines = _lines(self.card.text, width, Style())
         return [*lines, *(self._choice(number, text, width) for number, text in enumerate(self.card.choices))]
 
     def _choice(self, number: int, text: str, width: int) -> Row:
@@ -91,6 +91,11 @@ class LessonBox(Panel, can_focus=True):
         suffix = " · your prediction" if made else ""
         style = Style(bold=True) if made or true else Style()
         return [(shorten(f"{mark} {number + 1}  {text}{suffix}", width), style)]
+
+
+def _lines(text: str, width: int, style: Style) -> list[Row]:
+    """Return a text as rows: each of its lines wrapped, an empty one for an empty line."""
+    return [row for line in text.split("\n") for row in wrapped(line, width, style) or [[]]]
 
 
 ROWS_FOR_ALL = 36

@@ -91,6 +91,16 @@ class Presenter:
         return self._now.decoders
 
     @property
+    def model(self) -> str:
+        """The name of the model, as the conversation shows it."""
+        return self._now.model
+
+    @property
+    def settings(self) -> protocol.Settings:
+        """The settings that the engine has confirmed."""
+        return self._now.settings
+
+    @property
     def parameters(self) -> Mapping[str, protocol.Value]:
         """The last value of each parameter of any decoder, as reported by the engine."""
         return self._now.parameters

@@ -13,7 +13,7 @@ from ladechat.app import LadechatApp
 from ladechat.keys import LEARN_KEYS
 from ladechat.lessons.lesson import MISSED, Phase
 from ladechat.lessons.progress import Progress, ProgressFile
-from ladechat.lessons.scene import WINDOW, Recall
+from ladechat.lessons.scene import WINDOW, Recall, Scene
 from ladechat.lessons.scenes import CHAPTERS, SCENES
 from ladechat.palette import Look
 from ladechat.protocol import Settings
@@ -310,6 +310,18 @@ async def test_the_mask_can_be_reached_and_the_panels_are_explained(size: tuple[
         await press(pilot, "f10", brings=lambda: seen() == {"mask"})
         await press(pilot, "enter", "1", brings=lambda: room.place == ("window", 2))
         assert seen() == {"mask"}, "the next card is about the same panel"
+
+
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+async def test_at_the_end_of_a_scene_and_on_a_question_mark_stand_two_questions_for_the_model(scene: Scene) -> None:
+    async with Room(progress=Progress(scene.name, len(scene.cards) - 1, [0])).ready() as (pilot, room):
+        await until(lambda: room.screen.lesson.at_last_card and scene.asks[1] in room.card.hint, pilot)
+        assert len(scene.asks) == 2 and scene.asks[0] in room.card.hint
+        await press(pilot, "question_mark", brings=shows(pilot, ExplainScreen))
+        assert " ".join(scene.asks) in [str(each.render()) for each in room.app.screen.query(Static)]
+        await press(pilot, "escape", brings=lambda: room.app.screen is room.screen)
+        await press(pilot, "left", brings=lambda: not room.screen.lesson.at_last_card)
+        assert scene.asks[0] not in room.card.hint
 
 
 async def test_the_ten_questions_come_last_and_hide_their_answers_until_a_key() -> None:

@@ -2,9 +2,11 @@
 
 from itertools import combinations
 
+import pytest
 from textual.widget import Widget
 from textual.widgets import Static
 
+from ladechat.lessons import hidden_transfer, pool, window
 from ladechat.screens.help.explain import ExplainScreen
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.prompt.prompt import Prompt
@@ -97,3 +99,23 @@ async def test_a_question_mark_explains_what_is_shown_unless_something_is_typed(
         assert "positions, with those" not in explained(stage), "what is not shown is not explained"
         await press(pilot, "escape", brings=stage.in_front)
         assert stage.prompt == "Why?"
+
+
+@pytest.mark.parametrize(
+    ("decoder", "model", "asks"),
+    [
+        ("lookahead", "demo", window.SCENE.asks),
+        ("hidden_transfer", "demo", hidden_transfer.SCENE.asks),
+        ("suffix", "demo", pool.SCENE.asks),
+        ("lookahead", "org/Llama", ()),
+    ],
+)
+async def test_a_question_mark_names_questions_where_the_model_can_answer_them(
+    decoder: str, model: str, asks: tuple[str, ...]
+) -> None:
+    engine = FakeEngine()
+    engine.model = model
+    async with Stage(engine, decoder=decoder).ready(size=(120, 40)) as (pilot, stage):
+        await press(pilot, "question_mark", brings=shows(pilot, ExplainScreen))
+        assert ("ask the model" in explained(stage)) == bool(asks)
+        assert " ".join(asks) in explained(stage)

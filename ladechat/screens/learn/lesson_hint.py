@@ -100,5 +100,6 @@ def _way_on(lesson: Lesson, progress: Progress) -> str:
     if not lesson.at_last_card:
         return "Enter goes on"
     if progress.number + 1 < len(CHAPTERS):
-        return f"Enter: next scene, {CHAPTERS[progress.number + 1].title}"
+        asks = " ".join(lesson.scene.asks)
+        return f"Ask the model, in the chat: {asks}\nEnter: next scene, {CHAPTERS[progress.number + 1].title}"
     return f"Enter leaves · {progress.right} of {progress.made} predictions came true"
