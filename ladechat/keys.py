@@ -54,7 +54,7 @@ SHARED_KEYS = (
         "View",
         show=False,
         id="view",
-        tooltip="The attention mask alone, the biography of a token alone, all panels.",
+        tooltip="The attention mask alone, the history of a token alone, all panels.",
     ),
 )
 
@@ -333,7 +333,7 @@ LEARN_KEYS = (
     Binding("p", "previous_scene", "Previous", id="previous_scene", tooltip="To the scene before, or its beginning."),
     Binding("escape,q", "leave", "Leave", key_display="Esc", id="leave", tooltip="Leave; it goes on here next time."),
     Binding("f1", "app.help", "Help", id="learn_help", tooltip=_HELP.tooltip),
-    *(key for key in SHARED_KEYS if key.id in ("explain", "view")),
+    *(replace(key, show=key.id == "explain") for key in SHARED_KEYS if key.id in ("explain", "view")),
     Binding("down,ctrl+down", "read(1)", "On", show=False, id="read_on", tooltip="On in a card without room for all."),
     Binding("up,ctrl+up", "read(-1)", "Back", show=False, id="read_back", tooltip="Back in the text of the card."),
     Binding("pageup", "page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the answer."),

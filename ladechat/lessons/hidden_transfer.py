@@ -25,10 +25,10 @@ BEGINNING = (
     "a guess from each."
 )
 QUESTION = "How many tokens will the next pass bring?"
-TASK = "The guesses form a tree of drafts. Move 'nodes' to 1, one draft a pass, ask again."
+TASK = "The guesses form a tree of drafts. Move 'drafts' to 1, one a pass, ask again."
 END = (
-    "Medusa guesses on top, with no layers left to think. The matrices are trained on the model's own text; model and "
-    "answer stay the same. Lookahead decoding needs no training."
+    "The matrices are trained on the model's own text; model and answer stay the same. Lookahead decoding needs no "
+    "training."
 )
 
 
@@ -41,7 +41,7 @@ def _layers(run: Run) -> str:
     if lens is None:
         return brought(run)
     return (
-        f"The pass before guessed, this one checks. After layer {lens.layers[0]} they would say "
+        f"The pass before guessed, this one checks. After layer {lens.layers[0]} the states say "
         f"{quoted(*lens.rows[0])}, after the last {quoted(*lens.rows[-1])}: the guesses. Accepted: "
         f"{quoted(*accepted(run.last))}."
     )
@@ -65,7 +65,7 @@ SCENE = Scene(
         Say(BEGINNING, LENS),
         LookCard(_sharpened, _layers, LENS),
         Predict(QUESTION, ("one", "two", "three", "four or more"), by_tokens(4), _next_pass, LENS),
-        Task(TASK, "nodes", set_to("nodes", "nodes", 1, 1), _single, POOL),
+        Task(TASK, "nodes", set_to("nodes", "drafts", 1, 1), _single, POOL),
         Say(END, METHODS),
     ),
     asks=("What are carriers?", "How are the maps trained?"),

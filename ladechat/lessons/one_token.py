@@ -19,8 +19,8 @@ END = (
 def _first_tokens(run: Run) -> str:
     return (
         f"{counted(run.passes, 'pass')}, {counted(len(run.token_ids), 'token')}; the last brought "
-        f"{quoted(*run.last.pieces)}. On a GPU, nearly all of that time goes into reading the weights: a pass over a "
-        "few more tokens takes hardly longer. Plain decoding leaves that unused."
+        f"{quoted(*run.last.pieces)}. On a GPU, nearly all of that time goes into reading the weights: a pass over "
+        "more tokens, in slots, takes hardly longer. Plain decoding leaves that unused."
     )
 
 

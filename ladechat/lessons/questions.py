@@ -24,7 +24,7 @@ SCENE = Scene(
         Recall(
             "What is the n-gram pool, and when is an entry used?",
             "It keeps the n-grams of window, prompt and text. Those that begin with the last token are its guesses, up "
-            "to G a pass; what followed the same last four tokens comes first. It stays from answer to answer.",
+            "to G a pass; what followed the same last four tokens comes first. It stays; when full, the oldest leave.",
             POOL,
         ),
         Recall(
@@ -36,7 +36,7 @@ SCENE = Scene(
         Recall(
             "Why can a pass of 60 slots cost about as much as one of a single slot, and when does it not?",
             "A pass reads all weights once, for one slot or for 60, and on a GPU reading takes nearly all of its time. "
-            "Not where computing takes longer: on a CPU, with many users at once, with very many slots.",
+            "Not where computing takes longer: on a CPU, with many users or a very long text, from some hundred slots.",
             SPEED,
         ),
         Recall(
@@ -56,7 +56,7 @@ SCENE = Scene(
             "Hidden transfer: what is moved where, checked when, trained on what?",
             "The hidden state of a token, half-way up, times one trained matrix for each place ahead: pseudo states, "
             "which go through the upper layers. Their guesses form a tree, which the next pass checks. Trained on the "
-            "model's own text; the model stays as it is.",
+            "model's own text, by cross-entropy or KL; the model stays as it is. No pseudo state stays in the cache.",
             LENS,
         ),
         Recall(

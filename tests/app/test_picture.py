@@ -74,7 +74,7 @@ async def test_a_question_mark_explains_what_is_shown_unless_something_is_typed(
         text = explained(stage)
         assert "Jacobi window" in text and "speed" in text and "attention mask" not in text
         window = stage.slider("window").number
-        assert "F6 slows an answer down" in text
+        assert "F6: four passes a second" in text
         named = [slider.render_line(0).text for slider in stage.app.query(Slider) if slider.display]
         assert [text.split("━")[0].split("●")[0] for text in named] == [
             "W window  ",

@@ -56,3 +56,10 @@ def test_a_guess_keeps_its_number_wherever_it_stands(guesses: list[Candidate], m
     assert sorted(line.number for line in in_lines(guesses) if line.guess.tried) == list(
         range(1, 1 + sum(guess.tried for guess in guesses))
     )
+
+
+def test_where_not_all_fit_the_guess_with_most_accepted_drafts_is_among_them() -> None:
+    known = [candidate([word, "x"], "suffix", matched=1) for word in "abc"]
+    known.append(candidate(["d", "e"], "suffix", matched=2))
+    shown = first_lines(known, 3)
+    assert [("".join(line.guess.pieces), line.number) for line in shown] == [("de", 4), ("ax", 1), ("bx", 2)]

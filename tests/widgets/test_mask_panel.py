@@ -72,6 +72,8 @@ async def test_the_two_branches_are_named_and_guesses_have_the_numbers_of_the_po
         assert shown[1].split() == ["last", "−2", "−1", "guesses"], "columns have names as far as there is room"
         labels = [line[:LABEL].split() for line in shown[2:] if SEEN in line[LABEL:]]
         assert labels[-2:] == [["guess", "3", "✗q"], ["–r"]]
+    async with hosted(showing(MaskPanel(), BOTH), 40, 16) as (_, narrow):
+        assert lines(narrow)[1].split()[-1] in ("guesses", "guess", "G"), "no block is without a name"
     async with hosted(showing(PoolPanel(), BOTH), 60, 12) as (_, pool):
         assert any(line.startswith("3 ✗q –r") for line in lines(pool))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ladechat.protocol import TrainedPart
-from ladechat.widgets.panels.methods_panel import MethodsPanel
+from ladechat.widgets.panels.methods_panel import WHY, MethodsPanel
 from tests.fake_model import TRAINED
 from tests.widgets.hosting import hosted, lines
 
@@ -36,3 +36,9 @@ async def test_it_fits_any_room(size: tuple[int, int]) -> None:
     async with hosted(shown(TRAINED), *size) as (_, panel):
         text = lines(panel)
         assert size[0] < 30 or any(".69" in line for line in text), "the figures are the last to go"
+
+
+@pytest.mark.parametrize("size", [(50, 13), (34, 10)])
+async def test_the_reason_stands_there_in_full_beside_a_lesson(size: tuple[int, int]) -> None:
+    async with hosted(shown(TRAINED), *size) as (_, panel):
+        assert WHY in " ".join(line.strip() for line in lines(panel))

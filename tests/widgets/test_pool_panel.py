@@ -88,8 +88,10 @@ async def test_guesses_that_begin_alike_are_drawn_as_a_tree() -> None:
 async def test_in_a_narrow_panel_tokens_give_way_to_the_source() -> None:
     async with hosted(pool_step(), 28, 6) as (_, panel):
         shown = lines(panel)
-        assert shown[2].split() == ["1", "✓·keeps", "✓·n", "✗-gram…", "window"]
-        assert shown[3].split() == ["2", "└✓-grams", "answer"]
+        assert shown[2].split() == ["2", "✓·keeps", "✓·n", "✓-grams", "answer"], (
+            "the one that was accepted in full first"
+        )
+        assert shown[3].split() == ["1", "└✗-gram…", "window"]
         assert shown[4].split() == ["3", "✗·is", "–·a", "–·dict", "prompt"]
 
 
@@ -134,7 +136,7 @@ def test_it_says_in_sound_english_what_was_drafted(tokens: list[str], matched: i
 def test_verdicts_are_counted_and_so_are_guesses_without_room() -> None:
     explained = pool_step().explain()
     assert "8 drafts: 3 accepted ✓, 2 wrong ✗, 3 not reached –." in explained
-    assert "It has 1 guess more, for which this pass had no room: see G." in explained
+    assert "It has 1 guess more than G lets in." in explained
 
 
 async def test_the_mark_of_a_draft_that_was_not_reached_is_no_dot_as_a_space_is_and_is_explained_at_any_width() -> None:

@@ -67,10 +67,7 @@ async def test_the_block_of_jacobi_decoding_has_the_w_of_its_slider_and_no_n_gra
     async with hosted(showing(WindowPanel(), step([" pool"], index=2, window=block)), 60, 6) as (_, panel):
         shown = lines(panel)
         assert shown[0].endswith(" W 2") and "n-gram" not in " ".join(shown)
-        assert (
-            panel.explain().startswith("A block of W = 2 guesses")
-            and "1 of its 2 guesses was the right" in panel.explain()
-        )
+        assert panel.explain().startswith("W = 2 guesses") and "1 of its 2 guesses was the right" in panel.explain()
 
 
 async def test_a_block_that_the_limit_of_the_answer_cuts_keeps_the_w_that_was_set() -> None:
@@ -80,7 +77,7 @@ async def test_a_block_that_the_limit_of_the_answer_cuts_keeps_the_w_that_was_se
         panel.show_step(step([" pool"], index=2, window=window_view([rows], fresh)))
         async with Host(panel, 60, 6).run_test():
             assert lines(panel)[0].endswith(f" W 5, cut to {left}")
-            assert panel.explain().startswith(f"A block of W = 5 guesses after the last token, cut to {left} ")
+            assert panel.explain().startswith(f"W = 5 guesses after the last token, cut to {left} ")
 
 
 async def test_a_token_that_the_pass_before_had_at_its_position_is_marked_as_fixed() -> None:

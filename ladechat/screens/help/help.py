@@ -38,7 +38,10 @@ PASSES = (
     ("a colour", "One forward pass of the model: these tokens came together. Plain ones came alone."),
     ("underlined, bold", "A token that was drafted; both mean the same. The last of a pass is mostly not drafted."),
     ("pass, slot", "A pass is one run of the model; a slot is one token that goes into it."),
-    ("draft, guess", "A draft is one guessed token; a guess is a chain of them. ✓ accepted, ✗ wrong, – not reached."),
+    (
+        "draft, guess",
+        "A draft is a guessed token; a pool's guess, a chain of drafts. ✓ accepted, ✗ wrong, – not reached.",
+    ),
     ("tokens a pass", "S in the papers. Divided by the cost of a pass, in plain passes, it is the speedup."),
 )
 """The explanations for all screens."""
@@ -54,6 +57,7 @@ ALWAYS = (
     ("16 bits", ROUNDED),
     ("the first window", "Before the first pass, each cell of the Jacobi window is a random token of the text."),
     ("the window moves", "By one place a pass, however many tokens were accepted."),
+    ("no second model", "Speculative decoding asks a small model for drafts; here the model guesses for itself."),
     ("more of it", "/learn in the chat, or ladechat learn: seven scenes of a minute, on the real engine."),
 )
 """What holds for every answer."""

@@ -1,4 +1,4 @@
-"""The biography of one token of the answer, in sentences."""
+"""The history of one token of the answer, in sentences."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ MOST_STEPS = 512
 class BiographyPanel(AnswerPanel):
     """Shows the history of the selected token, or of the latest one that was accepted from a draft."""
 
-    NAME = "biography of a token"
+    NAME = "history of a token"
     SHOWS = "Where the latest accepted draft came from, and how often it was guessed before."
     COMES = "F10 shows it alone; where there is room, it stands below the drafts."
 
@@ -41,7 +41,7 @@ class BiographyPanel(AnswerPanel):
         self.redraw()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        titles = ("biography of a token", "biography")
+        titles = ("history of a token", "history")
         history = self._history()
         if history is None:
             return self.only(width, titles, self.explain())

@@ -20,7 +20,9 @@ LEAST_MOST_SLOTS, LEAST_TOP = 16, 2.0
 """Minimum range: to the right in slots, and upward in plain passes."""
 GPU_MS: Mapping[int, float] = {1: 5.19, 8: 5.32, 16: 5.40, 64: 6.22, 120: 7.27}
 """Milliseconds of a pass by its slots on another machine: a 7B model on an H100, from docs/gpu.md."""
-GPU_NAMES = "a 7B model on an H100, not measured here", "an H100, not measured here", "not measured here"
+GPU_NAMES = "7B, H100: {}× at {}, not measured here", "H100: {}× at {}, not measured here", "not measured here"
+"""What its row of bars is, with the cost of a pass of so many slots."""
+GPU_SLOTS_NAMED = 64
 HERE = "▲"
 
 Curve = Sequence[tuple[float, float]]
@@ -102,7 +104,9 @@ class CostChart(NamedTuple):
         curve = [(float(slots), ms / GPU_MS[1]) for slots, ms in GPU_MS.items()]
         values = [value_at(curve, self._slots(column)) for column in range(self.columns)]
         cells = "".join(BLOCKS[min(max(round(value / self.top * height * 8), 1), 8)] for value in values)
-        name = next((name for name in GPU_NAMES if len(name) <= self.columns), "")
+        cost = f"{GPU_MS[GPU_SLOTS_NAMED] / GPU_MS[1]:.1f}"
+        names = (name.format(cost, GPU_SLOTS_NAMED) for name in GPU_NAMES)
+        name = next((name for name in names if len(name) <= self.columns), "")
         return [[(_label("a GPU"), muted), (cells, style)], [(_label("") + name, muted)]]
 
     def cost_of(self, slots: float) -> float | None:

@@ -68,7 +68,14 @@ class CostPanel(StepPanel):
             cost = f"about {cost}"
         if chart.slots == 1:
             return ["This pass: 1 slot, a plain pass. It brings one token", "1 slot: a plain pass"]
-        return [f"This pass: {slots} cost {cost} plain passes", f"{slots} cost {cost} plain passes", f"cost {cost}×"]
+        brought = len(self._step.token_ids) if self._step else 0
+        quotient = f"{brought} ÷ {cost.removeprefix('about ')} = {brought / chart.cost:.1f}×"
+        return [
+            f"{slots} cost {cost} plain passes, brought {brought}: {quotient}",
+            f"cost {cost}, brought {brought}: {quotient}",
+            f"{slots} cost {cost} plain passes",
+            f"cost {cost}×",
+        ]
 
 
 LEAST_WIDTH = 40

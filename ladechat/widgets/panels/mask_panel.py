@@ -216,7 +216,7 @@ class MaskPanel(StepPanel):
         for block in blocks:
             cells = scale.cells(block)
             room = left - 1 if block is blocks[-1] else cells
-            heads.append((" " + longest(room, (block.name, block.name.removeprefix("row "))).ljust(cells), quiet))
+            heads.append((" " + longest(room, _heads(block.name)).ljust(cells), quiet))
             left -= 1 + cells
         rows = [heads]
         for line in shown:
@@ -314,6 +314,11 @@ def _name(step: protocol.Step, slot: Slot) -> str:
     if slot.row is None or step.window is None:
         return f"guess {slot.guess}" if slot.guess else ""
     return f"row −{len(step.window.rows) - slot.row}"
+
+
+def _heads(name: str) -> tuple[str, ...]:
+    """Return the head over a block's columns, from long to short: a row without its word, one letter for guesses."""
+    return (name, "guess", "G") if name == GUESSES else (name, name.removeprefix("row "))
 
 
 def _size(step: protocol.Step, slots: Sequence[Slot]) -> str:

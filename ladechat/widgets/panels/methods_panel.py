@@ -26,10 +26,7 @@ METHODS = (
     Method("Medusa", "heads on top", "heads", MEDUSA),
     Method("hidden tr.", "maps half-way", "maps", TRANSFER),
 )
-WHY = (
-    "Medusa's heads guess from the top layer: no layers are left to think. A pseudo state passes through the upper "
-    "layers of the model before it guesses."
-)
+WHY = "Medusa's heads guess on top: no layers are left to think. Pseudo states pass the upper layers first."
 
 
 class MethodsPanel(Panel):
@@ -52,12 +49,12 @@ class MethodsPanel(Panel):
         lines = [(" " * GAP).join(f"{text:<{size}}" for text, size in zip(line, sizes, strict=True)) for line in table]
         styles = [self.muted, *[Style()] * (len(METHODS) - 1), Style(bold=True)]
         rows: list[Row] = [[(line.rstrip(), style)] for line, style in zip(lines, styles, strict=True)]
-        words = [line for text in (self._what_figures_are(), WHY) for line in [[], *self.sentence(text, width)]]
+        words = [line for text in (WHY, self._what_figures_are()) for line in [[], *self.sentence(text, width)]]
         return [self.header(width, [self.NAME], ["a guess is right", ""]), *rows, *words]
 
     def explain(self) -> str:
-        """Return what the figures are, and why they differ."""
-        return f"{self._what_figures_are()} {WHY}"
+        """Return why the figures differ, and what they are."""
+        return f"{WHY} {self._what_figures_are()}"
 
     def _table(self) -> list[tuple[str, ...]]:
         """Return the heads and the lines: method, source, what is trained, figures."""
@@ -76,8 +73,8 @@ class MethodsPanel(Panel):
             return "Nothing was trained for this model."
         trained = f"{min(steps):,}" if len(steps) == 1 else f"{min(steps):,} to {max(steps):,}"
         return (
-            f"How often the best guess is right, measured when they were trained ({trained} steps), on text that they "
-            "had not seen. Lookahead has no such figure: what it finds depends on the text."
+            f"Best guesses that are right, on text not seen in training ({trained} steps). Lookahead's depend on the "
+            "text."
         )
 
 

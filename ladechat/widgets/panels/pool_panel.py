@@ -125,17 +125,20 @@ class PoolPanel(StepPanel):
         if pool is not None:
             parts.append(
                 f"The n-gram pool holds {counted(pool.ngrams, 'n-gram')}, and had a guess in "
-                f"{self._hits:,} of {counted(self._lookups, 'pass')} of this answer: an n-gram that begins with the "
-                "last token."
+                f"{self._hits:,} of {counted(self._lookups, 'pass')} of this answer: what followed "
+                "the last token; what followed the last four comes first."
             )
             if untried := sum(not one.tried for one in pool.candidates):
-                parts.append(f"It has {counted(untried, 'guess')} more, for which this pass had no room: see G.")
+                parts.append(f"It has {counted(untried, 'guess')} more than G lets in.")
         guesses = guesses_of(step)
         sources = [*([] if step.draft is None else step.draft.sources), *(one.source for one in guesses)]
         parts.append(sources_explained(sources))
         parts.append(format_explained([piece for guess in guesses for piece in guess.pieces]))
         reached, accepted = self._reached.total(), self._accepted.total()
-        parts.append(f"In this answer {accepted:,} of {counted(reached, 'draft')} that were reached were accepted.")
+        usual = "; most being wrong is normal" if 2 * accepted < reached else ""
+        parts.append(
+            f"In this answer {accepted:,} of {counted(reached, 'draft')} that were reached were accepted{usual}."
+        )
         return " ".join(part for part in parts if part)
 
     def rows(self, width: int, height: int) -> list[Row]:

@@ -52,7 +52,7 @@ class TransferPicture(NamedTuple):
         size = f"{self.part.width:,} × {self.part.width:,}"
         names = f"M1 to M{self.maps}" if self.maps > 1 else "M1"
         return [
-            f"{names}: matrices of {size} numbers, one for each token ahead.",
+            f"{names}, the maps: matrices of {size} numbers, one a token ahead.",
             "Only they are trained, on text that the model wrote.",
             "A pseudo state sees the text and the pseudo states left of it.",
             *([] if beside else ["Medusa's heads begin at the top, where no layer is left."]),

@@ -73,7 +73,7 @@ class WindowPanel(StepPanel, can_focus=True):
     ]
 
     NAME = "Jacobi window"
-    SHOWS = "Guesses at W positions ahead, of the last N − 1 passes; along a diagonal (↘): an n-gram."
+    SHOWS = "Guesses at W places ahead, of the last N − 1 passes; along a diagonal (↘): an n-gram."
     COMES = "It comes with lookahead and Jacobi decoding."
 
     width_set = 0
@@ -175,7 +175,7 @@ class WindowPanel(StepPanel, can_focus=True):
     def explain(self) -> str:
         """Return what the window guesses, and how many of its guesses this pass confirmed."""
         if self._step is None:
-            return "Guesses at positions ahead, from the first pass on."
+            return "Guesses at places ahead, from the first pass on."
         view = self._step.window
         if view is None or not view.rows:
             return self._why_none(self._step)
@@ -190,13 +190,13 @@ class WindowPanel(StepPanel, can_focus=True):
         if self._is_block:
             cut = f", cut to {width - 1} as the answer is near its limit" if self._is_cut(view) else ""
             wide = max(self.width_set, width - 1)
-            return f"A block of W = {wide} guesses after the last token{cut}; 'new' is what the pass made of it. {true}"
+            return f"W = {wide} guesses after the last token{cut}; 'new' is what the pass made of it. {true}"
         arrow = "↘ from the top row" if shape.shifted else "↓ from the top"
         first = "" if self._step.index else " At the start of an answer it holds random tokens of the text."
         return (
             f"Each pass writes a new row of W = {width} guesses. It reads those of the N − 1 = {ages} passes before; "
             f"the oldest is on top. {true} Follow a diagonal {arrow} down to 'new': these N = {ages + 1} tokens would "
-            f"follow each other in the text, an n-gram. It goes into the pool. Then the window moves by one position, "
+            f"follow each other in the text, an n-gram. It goes into the pool. Then the window moves by one place, "
             f"even if a pass brings more tokens.{first} A click on a token marks its diagonal, a second click what it "
             "sees."
         )

@@ -63,12 +63,14 @@ def in_lines(guesses: Iterable[protocol.Candidate]) -> list[GuessLine]:
 
 
 def first_lines(guesses: Sequence[protocol.Candidate], most: int) -> list[GuessLine]:
-    """Return at most `most` of the lines, with accepted guesses first if not all fit. Each has its own number."""
+    """Return at most `most` of the lines, those with most accepted drafts first if not all fit. Each has its own
+    number.
+    """
     lines = in_lines(guesses)
     if len(lines) <= most:
         return lines
     numbers = {tuple(line.guess.token_ids): line.number for line in lines if line.number}
-    best = in_lines(sorted(guesses, key=lambda guess: not guess.matched))[: max(most, 0)]
+    best = in_lines(sorted(guesses, key=lambda guess: -guess.matched))[: max(most, 0)]
     return [line._replace(number=line.number and numbers[tuple(line.guess.token_ids)]) for line in best]
 
 

@@ -1,4 +1,4 @@
-"""The biography of a token: where it was guessed before the model chose it. It holds only what step events prove."""
+"""The history of a token: where it was guessed before the model chose it. It holds only what step events prove."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -166,7 +166,7 @@ def settled_at(view: protocol.LensView, column: int, token: int) -> int | None:
 
 
 def sentences(history: TokenHistory) -> list[str]:
-    """Return the biography in two to five plain sentences: first how the token was emitted, then why."""
+    """Return the history in two to five plain sentences: first how the token was emitted, then why."""
     if not history.drafted:
         among = f"the last of {counted(history.emitted, 'token')}" if history.saved else "and the only one"
         return [f"The model's own token in pass {history.step + 1}, {among}: no draft.", *_of_the_window(history)]
