@@ -110,10 +110,10 @@ class Lesson:
         return self.events[: self.page.mark] if self.looking_back else self.events
 
     @property
-    def paced(self) -> bool:
-        """Whether the answer on the screen was decoded, at least in part, one pass at a time."""
+    def untimed(self) -> int | None:
+        """The number of first passes of the answer on the screen whose times do not count; None: none counts."""
         asked = sum(isinstance(event, Asked) for event in self.shown_events)
-        return not asked or self.runs[asked - 1].paced != 0
+        return self.runs[asked - 1].untimed if asked else None
 
     @property
     def missing(self) -> str:

@@ -235,16 +235,16 @@ def test_where_a_prediction_is_not_known_any_more_it_is_asked_for_again() -> Non
 def test_a_task_first_has_its_answer_end_at_full_speed_and_only_those_times_count() -> None:
     playing = Playing(Lesson(scene(SAY, LOOK, TASK, END)), tokens=(1, 1, 1, 1))
     playing.go_on()
-    assert playing.lesson.paced and playing.lesson.runs[0].times is None
+    assert (playing.lesson.untimed, playing.lesson.runs[0].times) == (None, None)
     playing.go_on()
     first = playing.lesson.runs[0]
     assert (playing.lesson.page.phase, first.ended, first.paced) == (Phase.WAITING, True, 2)
     times = [step.timing.step_ms for step in first.steps]
-    assert first.times is not None and first.times.pass_ms == times[3] and playing.lesson.paced
+    assert first.times is not None and first.times.pass_ms == pytest.approx(times[3]) and playing.lesson.untimed == 3
     playing.move(1)
     playing.go_on()
     second = playing.lesson.runs[1]
-    assert (second.paced, second.times is not None, playing.lesson.paced) == (0, True, False)
+    assert (second.paced, second.times is not None, playing.lesson.untimed) == (0, True, 1)
 
 
 def test_the_rest_of_an_answer_waits_while_the_reader_looks_back() -> None:

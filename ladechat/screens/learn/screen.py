@@ -232,7 +232,7 @@ class LearnScreen(OverChat):
         self._note_progress()
         self._side.show_panel(page.card.panel)
         self._side.query_one(Sliders).disabled = lesson.looking_back
-        self._side.show_pace(slowed=lesson.paced)
+        self._side.show_untimed(lesson.untimed)
         seen = (lesson, lesson.place, page.phase, lesson.enter_acts)
         if seen != self._seen:
             self._reminded = False

@@ -79,6 +79,7 @@ class SidePanels(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._slowed = False
         self.arrangement = Arrangement()
         self.answer = AnswerSteps()
         self.looked_at: LookedAt | None = None
@@ -152,8 +153,18 @@ class SidePanels(Vertical):
         self.query_one(WindowPanel).action_point(1)
 
     def show_pace(self, *, slowed: bool) -> None:
-        """Show whether passes are slowed down for the viewer."""
-        self.query_one(SpeedPanel).slowed = slowed
+        """Show whether passes are slowed down for the viewer. The times of those that are do not count, nor that of the
+        first pass at full speed, which comes after a rest.
+        """
+        before, self._slowed = self._slowed, slowed
+        if slowed != before and self.answer.finished is None:
+            self.show_untimed(None if slowed else len(self.answer) and len(self.answer) + 1)
+
+    def show_untimed(self, passes: int | None) -> None:
+        """Leave out the times of the first passes of this answer; of all if `passes` is None."""
+        self.answer.untimed = passes
+        if self.looked_at is None:
+            self.query_one(SpeedPanel).untimed = passes
 
     def show_choice(self, choice: PolicyChoice) -> None:
         """Show how much the adaptive policy drafts."""
@@ -173,6 +184,7 @@ class SidePanels(Vertical):
     def go_on(self) -> bool:
         """Prepare for a continuation; return whether steps of an earlier, unsettled continuation were dropped."""
         gone = self.answer.go_on()
+        self.show_untimed(None if self._slowed else self.answer.untimed)
         if gone and self.looked_at is None:
             self._count_anew()
         return gone
@@ -213,7 +225,8 @@ class SidePanels(Vertical):
         self._apply()
 
     def _count(self, steps: Sequence[Step]) -> None:
-        panels = self.query(AnswerPanel)
+        panels, answer = self.query(AnswerPanel), self.looked_at.answer if self.looked_at else self.answer
+        self.query_one(SpeedPanel).untimed = answer.untimed
         for step in steps:
             for panel in panels:
                 panel.show_step(step)
@@ -306,6 +319,7 @@ class SidePanels(Vertical):
         """Forget the turn and its figures."""
         self.point_at()
         self.answer = AnswerSteps()
+        self.show_untimed(None if self._slowed else 0)
         self.restore(self.arrangement.for_turn())
         if self.looked_at is None:
             self._forget()

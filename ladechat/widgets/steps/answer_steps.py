@@ -106,6 +106,7 @@ class AnswerSteps:
         finished: the totals of the answer, once it has ended.
         remembered: number of tokens drafted from n-grams of earlier answers.
         last_accepting: the index of the latest step that emitted several tokens; None without any.
+        untimed: the number of first steps that were slowed down for the viewer; None: all of them.
         size: encoded size in bytes.
     """
 
@@ -114,6 +115,7 @@ class AnswerSteps:
         self.finished: TurnFinished | None = None
         self.remembered = 0
         self.last_accepting: int | None = None
+        self.untimed: int | None = 0
         self.size = 0
         self._steps: list[bytes] = []
         self._arrangements: list[Arrangement] = []
