@@ -46,11 +46,11 @@ def _walked(run: Run) -> str:
     assert step.draft is not None
     wrong, unreached = (step.draft.verdicts.count(verdict) for verdict in ("rejected", "untested"))
     path = [node for node, verdict in enumerate(step.draft.verdicts) if verdict == "accepted"]
-    why = "no draft agreed" if path[-1] in step.draft.parents else "no draft was left"
-    own = f", then {quoted(step.pieces[-1])}, where {why}" if step.origins[-1] == "model" else ""
+    why = "all were wrong" if path[-1] in step.draft.parents else "no draft was left"
+    own = f"; then {quoted(step.pieces[-1])}, where {why}" if step.origins[-1] == "model" else ""
     return (
-        f"{step.timing.slots} slots, {len(step.draft.verdicts)} of them drafts. The model said "
-        f"{quoted(*accepted(step))}, drafts, accepted{own}. {wrong} wrong; {unreached} after a wrong one, not reached."
+        f"{step.timing.slots} slots, {counted(len(step.draft.verdicts), 'draft')}. The model said "
+        f"{quoted(*accepted(step))}: accepted{own}. {wrong} wrong, {unreached} after one, not reached."
     )
 
 
