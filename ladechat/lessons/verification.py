@@ -18,6 +18,7 @@ from ladechat.lessons.scene import (
     share_of_single,
 )
 from ladechat.widgets.formatting import counted
+from ladechat.widgets.steps.draft_tree import slots_of
 
 PARAMETERS = {"window": 5, "ngram": 3, "guesses": 5}
 BEGINNING = (
@@ -54,10 +55,15 @@ def _walked(run: Run) -> str:
     )
 
 
-def _last_accepted(run: Run) -> int | None:
-    """Return the slot of the last accepted draft, which sees the longest path that came true."""
-    verdicts = [] if run.last.draft is None else run.last.draft.verdicts
-    return max((slot for slot, verdict in enumerate(verdicts, 1) if verdict == "accepted"), default=None)
+def _cell_of_newest_row(run: Run) -> int | None:
+    """Return the slot of a cell of row −1, not in its first column: it sees its diagonal and no neighbour. Without one,
+    return that of the last accepted draft, which sees the longest path that came true.
+    """
+    slots, window = slots_of(run.last), run.last.window
+    newest = len(window.rows) - 1 if window is not None else None
+    cell = next((index for index, slot in enumerate(slots) if slot.row == newest and newest and slot.column), None)
+    accepted_slots = (index for index, slot in enumerate(slots) if slot.verdict == "accepted")
+    return max(accepted_slots, default=None) if cell is None else cell
 
 
 def _next_pass(run: Run) -> str:
@@ -88,7 +94,7 @@ SCENE = Scene(
     cards=(
         Say(BEGINNING, POOL),
         LookCard(_three_with_pool, _walked, POOL),
-        LookCard(at_once, lambda _: SEEN, MASK, slot=_last_accepted),
+        LookCard(at_once, lambda _: SEEN, MASK, slot=_cell_of_newest_row),
         Predict(QUESTION, ("one", "two", "three or more"), by_tokens(3), _next_pass, POOL),
         Task(TASK, "window", moved(PARAMETERS), _same_text, POOL),
         Say(END, POOL),

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from ladechat import registry
 from ladechat.lessons.lesson import MISSED, PASSED_ALREADY, Lesson, Phase
 from ladechat.lessons.scene import (
     Card,
@@ -20,7 +21,10 @@ from ladechat.lessons.scene import (
 )
 from ladechat.lessons.scenes import SCENES
 from ladechat.protocol import Asked, Event, Failed, Settings, SettingsApplied, Step, TurnStarted
+from ladechat.widgets.steps.draft_tree import sight, slots_of
+from tests.decoder.table_runner import random_table
 from tests.widgets import sample_steps
+from tests.widgets.test_pass_slots import passes
 
 
 def at_end(run: Run) -> bool:
@@ -285,3 +289,17 @@ def test_the_diagonal_that_scene_3_names_is_the_one_that_it_marks() -> None:
     window, place = run.last.window, card.diagonal and card.diagonal(run)
     assert window is not None and place is not None
     assert quoted(*(row[place] for row in window.rows), window.fresh[place]) in card.text(run)
+
+
+def test_scene_5_first_lights_what_a_cell_of_the_newest_row_sees() -> None:
+    """It lit a guess of the pool, whose sight is a plain path: what the rows of the window see was never shown."""
+    card = next(one for one in SCENES[4].cards if isinstance(one, LookCard) and one.slot is not None)
+    runner = random_table(9, seed=9)
+    lit = 0
+    for _, step in passes(runner, registry.lookahead(runner, 5, 3, 5)):
+        slot = card.slot and card.slot(Run(1, steps=[step]))
+        if slot is not None and step.window is not None and (one := slots_of(step)[slot]).row is not None:
+            assert one.row == len(step.window.rows) - 1 and one.column > 0
+            assert f"row −1, +{one.row + one.column}" in sight(slots_of(step), slot, len(step.window.rows))
+            lit += 1
+    assert lit
