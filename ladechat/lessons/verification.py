@@ -13,8 +13,8 @@ from ladechat.lessons.scene import (
     at_once,
     brought,
     by_tokens,
-    moved,
     quoted,
+    set_to,
     share_of_single,
 )
 from ladechat.widgets.formatting import counted
@@ -30,7 +30,7 @@ SEEN = (
     "would get alone."
 )
 QUESTION = "How many tokens will the next pass bring?"
-TASK = "Does the text depend on drafts? Change W, N or G, ask again."
+TASK = "Does the text depend on drafts? Move N to 5, ask again."
 END = (
     "Guesses decide what is computed, never what is written. At T > 0 the token is drawn first, then compared. In 16 "
     "bits, near ties may swap."
@@ -96,7 +96,7 @@ SCENE = Scene(
         LookCard(_three_with_pool, _walked, POOL),
         LookCard(at_once, lambda _: SEEN, MASK, slot=_cell_of_newest_row),
         Predict(QUESTION, ("one", "two", "three or more"), by_tokens(3), _next_pass, POOL),
-        Task(TASK, "window", moved(PARAMETERS), _same_text, POOL),
+        Task(TASK, "ngram", set_to("ngram", "N", 5, 16), _same_text, POOL),
         Say(END, POOL),
     ),
     asks=("What is the attention mask?", "Is lookahead decoding exact?"),

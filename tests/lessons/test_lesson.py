@@ -303,3 +303,19 @@ def test_scene_5_first_lights_what_a_cell_of_the_newest_row_sees() -> None:
             assert f"row −1, +{one.row + one.column}" in sight(slots_of(step), slot, len(step.window.rows))
             lit += 1
     assert lit
+
+
+def test_each_of_w_n_and_g_is_moved_alone_in_a_task() -> None:
+    """N never was."""
+    alone = {card.slider for scene in SCENES for card in scene.cards if isinstance(card, Task) and single(scene, card)}
+    assert alone >= {"window", "ngram", "guesses"}
+
+
+def single(scene: Scene, card: Task) -> bool:
+    """Is the task not done by any slider but its own?"""
+    moved = [
+        Settings(decoder=scene.decoder, parameters={**scene.parameters, name: int(value) + 1})
+        for name, value in scene.parameters.items()
+        if name != card.slider
+    ]
+    return all(card.missing(settings) for settings in moved)

@@ -20,7 +20,7 @@ TASK_KEYS = {
     "jacobi": "end",
     "window": "home",
     "pool": "home",
-    "verification": "right",
+    "verification": "pageup",
     "numbers": "pageup",
     "hidden_transfer": "home",
 }
