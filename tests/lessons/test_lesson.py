@@ -319,3 +319,21 @@ def single(scene: Scene, card: Task) -> bool:
         if name != card.slider
     ]
     return all(card.missing(settings) for settings in moved)
+
+
+def test_scene_2_waits_for_the_right_word_at_the_wrong_place() -> None:
+    """It is what the scene is about, and was only said at its end."""
+    card = [one for one in SCENES[1].cards if isinstance(one, LookCard)][1]
+    block = sample_steps.window_view([["What", " is", " a"]], ["x", "y", "z"])
+    right_place = sample_steps.window_view([["What", " a", " b"]], ["x", "y", "z"])
+    for window, stops in ((right_place, False), (block, True)):
+        run = Run(1, steps=[sample_steps.step([" a"], window=window)] * 9)
+        assert card.until(run) is stops
+    assert card.text(run) == (
+        "At +1 stood ‹·is›, but the model says ‹·a›, which stood at +2: the right word at the wrong place."
+    )
+    nowhere = sample_steps.window_view([["What", " b", " c"]], ["x", "y", "z"])
+    run = Run(1, steps=[sample_steps.step([" a"], window=nowhere)] * 9)
+    assert not card.until(run)
+    run.steps *= 5
+    assert card.until(run) and "wrong place" not in card.text(run)

@@ -173,8 +173,8 @@ class SidePanels(Vertical):
             self.query_one(PolicyPanel).show(choice)
 
     def show_finished(self, event: TurnFinished) -> None:
-        """Show the totals of an answer. Its last step (the end of the text) shows little, so the panels go back to the
-        last step that emitted several tokens.
+        """Show the totals of an answer. Its last step (the end of the text) shows little, so the panels go back to one
+        that shows more, see `AnswerSteps.telling`.
         """
         self.answer.finished = event
         if self.looked_at is None:
@@ -235,12 +235,12 @@ class SidePanels(Vertical):
         answer, event = self.answer, self.answer.finished
         if event is not None:
             self.query_one(SpeedPanel).show_finished(event)
-        if answer.last_accepting is not None and answer.last_accepting < len(answer) - 1:
-            step = answer.step(answer.last_accepting)
+        if (place := answer.telling) is not None and place < len(answer) - 1:
+            step = answer.step(place)
             for panel in self.query(StepPanel):
                 panel.stay_at(step, len(answer))
             self.query_one(BiographyPanel).stay_at(step)
-            self.query_one(PolicyPanel).show(answer.choice(answer.last_accepting))
+            self.query_one(PolicyPanel).show(answer.choice(place))
 
     def show_settings(
         self, settings: Settings, decoders: Mapping[str, DecoderInfo], known: Mapping[str, Value]
@@ -300,8 +300,8 @@ class SidePanels(Vertical):
         window.styles.height = now.window_rows + WINDOW_FRAME_ROWS
         ended = self.answer.finished is not None and looked_at is None
         lens = self.query_one(LensPanel)
-        if ended and answer.last_accepting is not None:
-            place = answer.last_accepting
+        if ended and answer.telling is not None:
+            place = answer.telling
         window.width_set = answer.arrangement(place).window_set if place >= 0 else 0
         self.query_one(MaskPanel).carriers = answer.arrangement(place).carriers if place >= 0 else 0
         window.awaits_answer = lens.awaits_answer = ended and self.answer.decoder != self._decoder
