@@ -122,6 +122,11 @@ class Lesson:
         return card.missing(self.settings) if isinstance(card, Task) else ""
 
     @property
+    def holds_settings(self) -> bool:
+        """Whether new settings have to wait: an answer that a task compares keeps those that it began with."""
+        return isinstance(self._pages[-1].card, Task) and bool(self.runs) and not self.runs[-1].ended
+
+    @property
     def at_last_card(self) -> bool:
         return self._at == len(self.scene.cards) - 1 and self.page.phase is Phase.EXPLAINED
 
