@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from ladechat.lessons.scene import Card, LookCard, Predict, Recall, Run, Say, Scene, Task
-from ladechat.protocol import Asked, Event, Failed, Settings, SettingsApplied, Step, TurnFinished, TurnStarted
+from ladechat.protocol import (
+    Asked,
+    Event,
+    Failed,
+    PassCosts,
+    Settings,
+    SettingsApplied,
+    Step,
+    TurnFinished,
+    TurnStarted,
+)
 
 MISSED = "This did not come up in this answer: it depends on settings and machine. The rest does not need it."
 PASSED_ALREADY = "You did this before. To do it again, move the slider, then press Enter."
@@ -230,8 +240,10 @@ class Lesson:
             case Asked():
                 self.runs.append(Run(event.turn))
                 self._to_ask = self._under_way = False
-            case TurnStarted() | Step() | TurnFinished() if run is None or event.turn != run.turn:
+            case TurnStarted() | PassCosts() | Step() | TurnFinished() if run is None or event.turn != run.turn:
                 return False
+            case PassCosts() if run is not None:
+                run.costs = event.costs
             case TurnStarted() if run is not None:
                 run.settings = self.settings = event.settings
             case Step() if run is not None:

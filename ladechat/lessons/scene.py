@@ -4,11 +4,11 @@ No card states what a step brings before it has come: conditions test the steps 
 them. If a condition never holds, only its card is lost.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
-from ladechat.protocol import Settings, Step, TurnFinished, Value
+from ladechat.protocol import PassCost, Settings, Step, TurnFinished, Value
 from ladechat.widgets.cells import visible
 from ladechat.widgets.formatting import counted
 from ladechat.widgets.steps.pass_times import PassTimes, Times
@@ -32,6 +32,7 @@ class Run:
         steps: the steps so far.
         paced: the number of steps that were taken one by one; None while they are. Only the times of later ones count:
             a processor that idles between two passes is slower.
+        costs: what passes cost on this machine, as far as that is known.
         finished: its last event, once that has come.
         broken: whether it has failed without an end.
     """
@@ -40,6 +41,7 @@ class Run:
     settings: Settings | None = None
     steps: list[Step] = field(default_factory=list)
     paced: int | None = None
+    costs: Sequence[PassCost] = ()
     finished: TurnFinished | None = None
     broken: bool = False
 
@@ -82,7 +84,7 @@ class Run:
         """The mean times of its passes at full speed and of plain ones; None if they are not known."""
         if self.untimed is None:
             return None
-        return reduce(PassTimes.plus, self.steps[self.untimed :], PassTimes()).means(self.tokens_per_pass)
+        return reduce(PassTimes.plus, self.steps[self.untimed :], PassTimes()).means(self.tokens_per_pass, self.costs)
 
 
 @dataclass(frozen=True)

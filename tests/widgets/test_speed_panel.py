@@ -5,7 +5,7 @@ import pytest
 
 from ladechat.lessons.scene import ONE_BY_ONE, Run, measured
 from ladechat.palette import Palette
-from ladechat.protocol import Step
+from ladechat.protocol import PassCost, Step
 from ladechat.widgets.cells import BLOCKS
 from ladechat.widgets.panels.speed_panel import SpeedPanel
 from tests.widgets.hosting import Host, drawn, hosted, lines, showing, style_of
@@ -58,6 +58,21 @@ async def test_no_estimate_is_above_the_tokens_a_pass_for_no_pass_is_cheaper_tha
         assert panel.measured == (2.0, 2.0)
         panel.show_finished(finished(steps, estimated_speedup=2.2))
         assert panel.verdict()[-1] == "2.00 ÷ 1.0 ≈ 2.0×"
+
+
+@pytest.mark.parametrize("estimated", [None, 1.9])
+async def test_no_cost_is_shown_that_the_chart_of_costs_contradicts(estimated: float | None) -> None:
+    steps = [look_ahead(2, 11)] * 4
+    panel = shown(*steps)
+    if estimated is not None:
+        panel.show_finished(finished(steps, estimated_speedup=estimated))
+    async with hosted(panel, 60, 10) as (pilot, panel):
+        assert "2.00 ÷ cost 1.1" in panel.verdict()[4]
+        panel.costs = [PassCost(slots=1, ms=10.0), PassCost(slots=15, ms=20.0)]
+        await pilot.pause()
+        text = "\n".join(lines(panel))
+        assert "this machine busy: no times" in text
+        assert not any(time in text for time in ("≈", " ms", "tok/s"))
 
 
 @pytest.mark.parametrize("estimated", [None, 3.2])

@@ -134,6 +134,7 @@ class SidePanels(Vertical):
 
     def show_costs(self, costs: Sequence[PassCost]) -> None:
         """Show what passes cost on this machine, where there is a panel for it."""
+        self.query_one(SpeedPanel).costs = costs if costs and costs[0].slots == 1 else ()
         for panel in self.query(CostPanel):
             panel.show_costs(costs)
 

@@ -1,6 +1,7 @@
 """The speed of an answer as it is generated: passes and tokens, which do not depend on the machine, then times."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rich.style import Style
@@ -49,7 +50,8 @@ class SpeedPanel(AnswerPanel):
 
     The estimated speedup is the time that as many plain passes would have taken, as measured by the engine, divided by
     the time of the steps. It is at most the tokens per pass, since no pass is cheaper than a plain one. Where it comes
-    out clearly above that, something disturbed the machine, and no times are shown.
+    out clearly above that, or passes far cheaper than when they were timed alone, something disturbed the machine, and
+    no times are shown.
     """
 
     NAME = "speed"
@@ -58,6 +60,8 @@ class SpeedPanel(AnswerPanel):
 
     context_length: reactive[int | None] = reactive(None)
     """Maximum tokens of prompt and answer together; None until an engine has reported it."""
+    costs: reactive[Sequence[protocol.PassCost]] = reactive(())
+    """What passes cost on this machine, the first of one slot; empty if that is not known."""
     untimed: reactive[int | None] = reactive(0)
     """The number of first passes whose times do not count, since they were slowed down for the viewer; None: all of
     them. A processor that idles between passes is slower.
@@ -142,7 +146,10 @@ class SpeedPanel(AnswerPanel):
         """The mean times, by the engine's estimate once the answer has ended, unless that counts too much."""
         per_pass = self._tokens / self._steps if self._steps else 0.0
         estimated = None if self._finished is None or self.untimed != 0 else self._finished.estimated_speedup
-        return self._times.means(per_pass) if estimated is None else Times(per_pass / estimated, 1.0, per_pass)
+        means = self._times.means(per_pass, self.costs)
+        if estimated is None:
+            return means
+        return Times(per_pass / estimated, 1.0, per_pass, 1.0 if means is None else means.cost_alone)
 
     @property
     def no_times(self) -> list[str]:
