@@ -165,7 +165,7 @@ Card = Say | LookCard | Predict | Task | Recall
 
 @dataclass(frozen=True)
 class Scene:
-    """A scene of about a minute.
+    """A scene: an answer of the model, and cards about it.
 
     Attributes:
         name: one word, which identifies it in the progress file.

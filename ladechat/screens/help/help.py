@@ -54,7 +54,7 @@ ALWAYS = (
     ("16 bits", ROUNDED),
     ("the first window", "Before the first pass, each cell of the Jacobi window is a random token of the text."),
     ("the window moves", "By one place a pass, however many tokens were accepted."),
-    ("more of it", "/learn in the chat, or ladechat learn: seven scenes of a minute, on the real engine."),
+    ("more of it", "/learn in the chat, or ladechat learn: seven scenes, ten minutes, on the real engine."),
 )
 """What holds for every answer."""
 
