@@ -152,7 +152,7 @@ COMMANDS = (
         short="Make a file: .html .gif .cast .svg .md .json",
         title="Export conversation",
     ),
-    SlashCommand("learn", "How it works, in seven scenes of a minute.", "learn"),
+    SlashCommand("learn", "How it works: seven scenes, ten minutes.", "learn"),
     SlashCommand(
         "forget",
         "Delete what drafting has learnt from earlier answers, of all models. The conversations stay.",

@@ -21,7 +21,7 @@ from ladechat.screens.learn.screen import LearnScreen
 
 SIZE = (120, 40)
 SECONDS_TO_LOOK = 0.05
-LEAPS = {"one_token": "end", "jacobi": "end", "verification": "right", "numbers": "pagedown"}
+LEAPS = {"one_token": "end", "jacobi": "end", "verification": "pageup", "numbers": "pagedown"}
 """The key that does what a scene's task asks for; in other scenes, "home"."""
 
 

@@ -26,6 +26,9 @@ END = (
     "Jacobi decoding often guesses the right words at the wrong place, and forgets them. Lookahead decoding keeps them."
 )
 
+LEAST_PASSES, LONG_WAIT = 5, 20
+"""Passes of the answer before a wrong guess is looked at, and after which any will do."""
+
 
 def _first_block(run: Run) -> str:
     step = run.last
@@ -43,11 +46,27 @@ def refused(run: Run) -> bool:
     return window is not None and len(window.row_ids[0]) > 1 and window.row_ids[0][1] != run.last.token_ids[0]
 
 
+def misplaced(run: Run) -> int | None:
+    """Return how far ahead the block held the accepted token where its first guess was wrong; None if it did not."""
+    window, own = run.last.window, run.last.token_ids[0]
+    if window is None or not refused(run) or own not in window.row_ids[0][2:]:
+        return None
+    return window.row_ids[0].index(own, 2)
+
+
+def _refused_for_its_place(run: Run) -> bool:
+    """Stop where the right word stood at the wrong place; if that does not come up soon, at any wrong guess."""
+    return run.passes >= LEAST_PASSES and (misplaced(run) is not None or (run.passes >= LONG_WAIT and refused(run)))
+
+
 def _another_text(run: Run) -> str:
-    window = run.last.window
+    window, place = run.last.window, misplaced(run)
     if window is None:
         return brought(run)
     guess, own = quoted(window.rows[0][1]), quoted(run.last.pieces[0])
+    if place is not None:
+        there = f"which stood at +{place}: the right word at the wrong place."
+        return f"At +1 stood {guess}, but the model says {own}, {there}"
     return (
         f"At +1 stood {guess}, but the model says {own}: wrong. Everything to its right continues a text with {guess}, "
         "so it is mostly wrong too."
@@ -71,7 +90,7 @@ SCENE = Scene(
     cards=(
         Say(BEGINNING),
         LookCard(at_step(3), _first_block),
-        LookCard(lambda run: run.passes >= 5 and refused(run), _another_text),
+        LookCard(_refused_for_its_place, _another_text),
         Predict(QUESTION, ("one", "two", "three or more"), by_tokens(3), _next_pass),
         Task(TASK, "window", set_to("window", "W", 12, 64), _longer),
         Say(END),

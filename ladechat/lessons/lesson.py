@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from ladechat.lessons.scene import Card, LookCard, Predict, Recall, Run, Say, Scene, Task
-from ladechat.protocol import Asked, Event, Failed, Settings, SettingsApplied, Step, TurnFinished, TurnStarted
+from ladechat.protocol import (
+    Asked,
+    Event,
+    Failed,
+    PassCosts,
+    Settings,
+    SettingsApplied,
+    Step,
+    TurnFinished,
+    TurnStarted,
+)
 
 MISSED = "This did not come up in this answer: it depends on settings and machine. The rest does not need it."
 PASSED_ALREADY = "You did this before. To do it again, move the slider, then press Enter."
@@ -110,16 +120,21 @@ class Lesson:
         return self.events[: self.page.mark] if self.looking_back else self.events
 
     @property
-    def paced(self) -> bool:
-        """Whether the answer on the screen was decoded, at least in part, one pass at a time."""
+    def untimed(self) -> int | None:
+        """The number of first passes of the answer on the screen whose times do not count; None: none counts."""
         asked = sum(isinstance(event, Asked) for event in self.shown_events)
-        return not asked or self.runs[asked - 1].paced != 0
+        return self.runs[asked - 1].untimed if asked else None
 
     @property
     def missing(self) -> str:
         """What a task still needs before the question is asked again; "" if nothing, or if this is no task."""
         card = self.page.card
         return card.missing(self.settings) if isinstance(card, Task) else ""
+
+    @property
+    def holds_settings(self) -> bool:
+        """Whether new settings have to wait: an answer that a task compares keeps those that it began with."""
+        return isinstance(self._pages[-1].card, Task) and bool(self.runs) and not self.runs[-1].ended
 
     @property
     def at_last_card(self) -> bool:
@@ -225,8 +240,10 @@ class Lesson:
             case Asked():
                 self.runs.append(Run(event.turn))
                 self._to_ask = self._under_way = False
-            case TurnStarted() | Step() | TurnFinished() if run is None or event.turn != run.turn:
+            case TurnStarted() | PassCosts() | Step() | TurnFinished() if run is None or event.turn != run.turn:
                 return False
+            case PassCosts() if run is not None:
+                run.costs = event.costs
             case TurnStarted() if run is not None:
                 run.settings = self.settings = event.settings
             case Step() if run is not None:

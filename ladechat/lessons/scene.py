@@ -4,13 +4,14 @@ No card states what a step brings before it has come: conditions test the steps 
 them. If a condition never holds, only its card is lost.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import reduce
 
-from ladechat.protocol import Settings, Step, TurnFinished, Value, credible_speedup
+from ladechat.protocol import PassCost, Settings, Step, TurnFinished, Value
 from ladechat.widgets.cells import visible
 from ladechat.widgets.formatting import counted
+from ladechat.widgets.steps.pass_times import PassTimes, Times
 
 WINDOW, POOL, SPEED, LENS, MASK, COST, METHODS = "window", "pool", "speed", "lens", "mask", "cost", "methods"
 """The panels that a card can be about, by id."""
@@ -31,6 +32,7 @@ class Run:
         steps: the steps so far.
         paced: the number of steps that were taken one by one; None while they are. Only the times of later ones count:
             a processor that idles between two passes is slower.
+        costs: what passes cost on this machine, as far as that is known.
         finished: its last event, once that has come.
         broken: whether it has failed without an end.
     """
@@ -39,6 +41,7 @@ class Run:
     settings: Settings | None = None
     steps: list[Step] = field(default_factory=list)
     paced: int | None = None
+    costs: Sequence[PassCost] = ()
     finished: TurnFinished | None = None
     broken: bool = False
 
@@ -72,31 +75,16 @@ class Run:
         return sum(step.timing.slots for step in self.steps) / max(self.passes, 1)
 
     @property
-    def times(self) -> "Times | None":
+    def untimed(self) -> int | None:
+        """The number of first passes whose times do not count; None while none counts."""
+        return None if self.paced is None else self.paced + 1  # the first one at full speed came after a rest
+
+    @property
+    def times(self) -> Times | None:
         """The mean times of its passes at full speed and of plain ones; None if they are not known."""
-        timed = [] if self.paced is None else self.steps[self.paced + 1 :]  # the first one came after a rest
-        plain = self.steps[-1].timing.plain_ms if self.steps else None
-        if not timed or not plain:
+        if self.untimed is None:
             return None
-        return Times(sum(step.timing.step_ms for step in timed) / len(timed), plain, self.tokens_per_pass)
-
-
-class Times(NamedTuple):
-    """The mean time of a pass of an answer and of a plain one, in milliseconds, and the answer's tokens a pass."""
-
-    pass_ms: float
-    plain_ms: float
-    tokens_per_pass: float
-
-    @property
-    def cost(self) -> float:
-        """The cost of a pass, in plain ones."""
-        return max(1.0, self.pass_ms / self.plain_ms)
-
-    @property
-    def speedup(self) -> float | None:
-        """The speed compared with plain decoding; None if the machine was disturbed."""
-        return credible_speedup(self.tokens_per_pass * self.plain_ms / self.pass_ms, self.tokens_per_pass)
+        return reduce(PassTimes.plus, self.steps[self.untimed :], PassTimes()).means(self.tokens_per_pass, self.costs)
 
 
 @dataclass(frozen=True)
@@ -177,7 +165,7 @@ Card = Say | LookCard | Predict | Task | Recall
 
 @dataclass(frozen=True)
 class Scene:
-    """A scene of about a minute.
+    """A scene: an answer of the model, and cards about it.
 
     Attributes:
         name: one word, which identifies it in the progress file.

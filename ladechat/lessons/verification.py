@@ -13,11 +13,12 @@ from ladechat.lessons.scene import (
     at_once,
     brought,
     by_tokens,
-    moved,
     quoted,
+    set_to,
     share_of_single,
 )
 from ladechat.widgets.formatting import counted
+from ladechat.widgets.steps.draft_tree import slots_of
 
 PARAMETERS = {"window": 5, "ngram": 3, "guesses": 5}
 BEGINNING = (
@@ -29,7 +30,7 @@ SEEN = (
     "would get alone."
 )
 QUESTION = "How many tokens will the next pass bring?"
-TASK = "Does the text depend on drafts? Change W, N or G, ask again."
+TASK = "Does the text depend on drafts? Move N to 5, ask again."
 END = (
     "Guesses decide what is computed, never what is written. At T > 0 the token is drawn first, then compared. In 16 "
     "bits, near ties may swap."
@@ -46,18 +47,23 @@ def _walked(run: Run) -> str:
     assert step.draft is not None
     wrong, unreached = (step.draft.verdicts.count(verdict) for verdict in ("rejected", "untested"))
     path = [node for node, verdict in enumerate(step.draft.verdicts) if verdict == "accepted"]
-    why = "no draft agreed" if path[-1] in step.draft.parents else "no draft was left"
-    own = f", then {quoted(step.pieces[-1])}, where {why}" if step.origins[-1] == "model" else ""
+    why = "all were wrong" if path[-1] in step.draft.parents else "no draft was left"
+    own = f"; then {quoted(step.pieces[-1])}, where {why}" if step.origins[-1] == "model" else ""
     return (
-        f"{step.timing.slots} slots, {len(step.draft.verdicts)} of them drafts. The model said "
-        f"{quoted(*accepted(step))}, drafts, accepted{own}. {wrong} wrong; {unreached} after a wrong one, not reached."
+        f"{step.timing.slots} slots, {counted(len(step.draft.verdicts), 'draft')}. The model said "
+        f"{quoted(*accepted(step))}: accepted{own}. {wrong} wrong, {unreached} after one, not reached."
     )
 
 
-def _last_accepted(run: Run) -> int | None:
-    """Return the slot of the last accepted draft, which sees the longest path that came true."""
-    verdicts = [] if run.last.draft is None else run.last.draft.verdicts
-    return max((slot for slot, verdict in enumerate(verdicts, 1) if verdict == "accepted"), default=None)
+def _cell_of_newest_row(run: Run) -> int | None:
+    """Return the slot of a cell of row −1, not in its first column: it sees its diagonal and no neighbour. Without one,
+    return that of the last accepted draft, which sees the longest path that came true.
+    """
+    slots, window = slots_of(run.last), run.last.window
+    newest = len(window.rows) - 1 if window is not None else None
+    cell = next((index for index, slot in enumerate(slots) if slot.row == newest and newest and slot.column), None)
+    accepted_slots = (index for index, slot in enumerate(slots) if slot.verdict == "accepted")
+    return max(accepted_slots, default=None) if cell is None else cell
 
 
 def _next_pass(run: Run) -> str:
@@ -88,9 +94,9 @@ SCENE = Scene(
     cards=(
         Say(BEGINNING, POOL),
         LookCard(_three_with_pool, _walked, POOL),
-        LookCard(at_once, lambda _: SEEN, MASK, slot=_last_accepted),
+        LookCard(at_once, lambda _: SEEN, MASK, slot=_cell_of_newest_row),
         Predict(QUESTION, ("one", "two", "three or more"), by_tokens(3), _next_pass, POOL),
-        Task(TASK, "window", moved(PARAMETERS), _same_text, POOL),
+        Task(TASK, "ngram", set_to("ngram", "N", 5, 16), _same_text, POOL),
         Say(END, POOL),
     ),
     asks=("What is the attention mask?", "Is lookahead decoding exact?"),

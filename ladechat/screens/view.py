@@ -25,7 +25,7 @@ from ladechat.widgets.transcript.transcript import Transcript
 WELCOME = (
     "Words of one colour come from one pass of the model. It checks several guesses at once and keeps those that it "
     "would have written anyway.\n"
-    "New here? /learn shows how, in seven minutes. F6 slows an answer down, F1 is help, ? explains the panels.\n"
+    "New here? /learn shows how, in ten minutes. F6 slows an answer down, F1 is help, ? explains the panels.\n"
     f"Ask, for instance: {FIRST_QUESTION} What does W do?"
 )
 COPY_HELP = "A copy: the conversation {why}. What you ask here is saved in the copy; Ctrl+O lists both."

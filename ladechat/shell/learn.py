@@ -29,7 +29,7 @@ def learn(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
 ) -> None:
-    """Learn in seven scenes of a minute how it works, then test yourself; goes on where you left (docs/learn.md)."""
+    """Learn in seven scenes, ten minutes, how it works, then test yourself; goes on where you left (docs/learn.md)."""
     if restart and scene is not None:
         fail("--restart begins with the first scene, and --from with another; give one of them.")
     if export is not None:

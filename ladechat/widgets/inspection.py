@@ -2,7 +2,7 @@
 
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import StatusLine
-from ladechat.widgets.panels.panel import LAST_ACCEPTING
+from ladechat.widgets.panels.panel import why_telling
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.steps.answer_steps import AnswerSteps, RecentAnswers
 from ladechat.widgets.transcript.transcript import Transcript
@@ -53,7 +53,7 @@ class Inspection:
         answer = None if turn is None else self._answers.get(turn)
         if answer is None:
             return
-        shown = answer.last_accepting if answer.finished is not None else None
+        shown = answer.telling if answer.finished is not None else None
         before_last = len(answer) - 2
         self._look(answer, before_last if shown is None else min(shown, before_last))
 
@@ -91,6 +91,6 @@ class Inspection:
             self._timeline.fraction = at.place / max(steps - 1, 1)
             if answer is not self._side.answer:
                 which = " of an earlier answer"
-            elif answer.finished is not None and at.place == answer.last_accepting:
-                which = f", {LAST_ACCEPTING}"
+            elif answer.finished is not None and at.place == answer.telling:
+                which = f", {why_telling(at.steps[-1])}"
             self._status.mode = f"pass {at.place + 1:,} of {steps:,}{which} · {HOW_TO}"

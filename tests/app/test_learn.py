@@ -336,15 +336,43 @@ async def test_the_ten_questions_come_last_and_hide_their_answers_until_a_key() 
         assert not room.engines[0].questions and "arXiv" in room.card.text
 
 
-async def test_times_are_shown_only_of_answers_that_came_at_full_speed() -> None:
-    async with Room(progress=Progress("one_token", 3, [1])).ready(size=(120, 40)) as (pilot, room):
-        await until(lambda: room.at("one_token", 3) and room.screen.lesson.runs[0].ended, pilot)
+async def test_card_and_speed_panel_say_the_same_of_times() -> None:
+    """The card said "1.49 ÷ 2.9 = 0.5×", and the panel "slow motion: no times"."""
+    async with Room(FakeEngine(), progress=Progress("numbers")).ready(size=(120, 40)) as (pilot, room):
         speed = room.screen.query_one(SpeedPanel)
-        assert speed.slowed
-        await press(pilot, "end", brings=lambda: not room.screen.lesson.missing)
-        await press(pilot, "enter", brings=lambda: "The same words" in room.card.text and not speed.slowed)
-        assert room.engines[0].pace is None
-        await press(pilot, "left", "backspace", brings=lambda: room.place == ("one_token", 2) and speed.slowed)
+        await press(pilot, "enter", brings=lambda: room.at("numbers", 1))
+        await until(lambda: speed.verdict() == ["one by one: no times"], pilot)
+        await press(pilot, "enter", "1", brings=lambda: "plain decoding" in room.card.text)
+        quotient = speed.verdict()[-1].replace("≈", "=").split(" ÷ ")
+        assert len(quotient) == 2 and all(part in room.card.text for part in (quotient[0], *quotient[1].split(" = ")))
+        await press(pilot, "left", brings=lambda: room.place == ("numbers", 1))
+        await until(lambda: speed.verdict() == ["one by one: no times"], pilot)
+
+
+async def test_a_slider_moved_in_a_task_waits_for_the_end_of_the_answer_before_it() -> None:
+    """It changed that answer, and "34 passes instead of 22" compared two settings with one."""
+    engine = FakeEngine(hold_steps=True)
+    async with Room(engine, progress=Progress("window")).ready() as (pilot, room):
+        await press(pilot, "enter", brings=lambda: bool(engine.questions))
+        await act(pilot, lambda: engine.release(6), brings=lambda: room.at("window", 1))
+        await press(pilot, "enter", "1", brings=lambda: room.place == ("window", 2))
+        await act(pilot, lambda: engine.release(1), brings=lambda: room.at("window", 2))
+        await press(pilot, "enter", brings=lambda: room.place == ("window", 3))
+        await act(pilot, lambda: engine.release(3), brings=lambda: room.at("window", 3))
+        await press(pilot, "enter", brings=lambda: isinstance(room.app.focused, Slider))
+        slider = room.app.focused
+        assert isinstance(slider, Slider)
+        await press(pilot, "left", "home", brings=lambda: slider.value == 1)
+        await press(
+            pilot, "f1", brings=shows(pilot, HelpScreen)
+        )  # by the time it is read, the move would have been sent
+        await press(pilot, "f1", brings=lambda: room.app.screen is room.screen)
+        assert engine.settings.parameters["window"] == 5 and "ends first" in room.card.hint
+        engine.release(2)
+        await act(pilot, engine.release, brings=lambda: not room.screen.lesson.missing)
+        assert engine.settings.parameters["window"] == 1 and slider.value == 1
+        first = room.screen.lesson.runs[0]
+        assert first.ended and {len(step.window.fresh) for step in first.steps if step.window is not None} == {5}
 
 
 async def test_from_the_chat_and_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from ladechat import registry
 from ladechat.lessons.lesson import MISSED, PASSED_ALREADY, Lesson, Phase
 from ladechat.lessons.scene import (
     Card,
@@ -20,7 +21,10 @@ from ladechat.lessons.scene import (
 )
 from ladechat.lessons.scenes import SCENES
 from ladechat.protocol import Asked, Event, Failed, Settings, SettingsApplied, Step, TurnStarted
+from ladechat.widgets.steps.draft_tree import sight, slots_of
+from tests.decoder.table_runner import random_table
 from tests.widgets import sample_steps
+from tests.widgets.test_pass_slots import passes
 
 
 def at_end(run: Run) -> bool:
@@ -235,16 +239,16 @@ def test_where_a_prediction_is_not_known_any_more_it_is_asked_for_again() -> Non
 def test_a_task_first_has_its_answer_end_at_full_speed_and_only_those_times_count() -> None:
     playing = Playing(Lesson(scene(SAY, LOOK, TASK, END)), tokens=(1, 1, 1, 1))
     playing.go_on()
-    assert playing.lesson.paced and playing.lesson.runs[0].times is None
+    assert (playing.lesson.untimed, playing.lesson.runs[0].times) == (None, None)
     playing.go_on()
     first = playing.lesson.runs[0]
     assert (playing.lesson.page.phase, first.ended, first.paced) == (Phase.WAITING, True, 2)
     times = [step.timing.step_ms for step in first.steps]
-    assert first.times is not None and first.times.pass_ms == times[3] and playing.lesson.paced
+    assert first.times is not None and first.times.pass_ms == pytest.approx(times[3]) and playing.lesson.untimed == 3
     playing.move(1)
     playing.go_on()
     second = playing.lesson.runs[1]
-    assert (second.paced, second.times is not None, playing.lesson.paced) == (0, True, False)
+    assert (second.paced, second.times is not None, playing.lesson.untimed) == (0, True, 1)
 
 
 def test_the_rest_of_an_answer_waits_while_the_reader_looks_back() -> None:
@@ -285,3 +289,51 @@ def test_the_diagonal_that_scene_3_names_is_the_one_that_it_marks() -> None:
     window, place = run.last.window, card.diagonal and card.diagonal(run)
     assert window is not None and place is not None
     assert quoted(*(row[place] for row in window.rows), window.fresh[place]) in card.text(run)
+
+
+def test_scene_5_first_lights_what_a_cell_of_the_newest_row_sees() -> None:
+    """It lit a guess of the pool, whose sight is a plain path: what the rows of the window see was never shown."""
+    card = next(one for one in SCENES[4].cards if isinstance(one, LookCard) and one.slot is not None)
+    runner = random_table(9, seed=9)
+    lit = 0
+    for _, step in passes(runner, registry.lookahead(runner, 5, 3, 5)):
+        slot = card.slot and card.slot(Run(1, steps=[step]))
+        if slot is not None and step.window is not None and (one := slots_of(step)[slot]).row is not None:
+            assert one.row == len(step.window.rows) - 1 and one.column > 0
+            assert f"row −1, +{one.row + one.column}" in sight(slots_of(step), slot, len(step.window.rows))
+            lit += 1
+    assert lit
+
+
+def test_each_of_w_n_and_g_is_moved_alone_in_a_task() -> None:
+    """N never was."""
+    alone = {card.slider for scene in SCENES for card in scene.cards if isinstance(card, Task) and single(scene, card)}
+    assert alone >= {"window", "ngram", "guesses"}
+
+
+def single(scene: Scene, card: Task) -> bool:
+    """Is the task not done by any slider but its own?"""
+    moved = [
+        Settings(decoder=scene.decoder, parameters={**scene.parameters, name: int(value) + 1})
+        for name, value in scene.parameters.items()
+        if name != card.slider
+    ]
+    return all(card.missing(settings) for settings in moved)
+
+
+def test_scene_2_waits_for_the_right_word_at_the_wrong_place() -> None:
+    """It is what the scene is about, and was only said at its end."""
+    card = [one for one in SCENES[1].cards if isinstance(one, LookCard)][1]
+    block = sample_steps.window_view([["What", " is", " a"]], ["x", "y", "z"])
+    right_place = sample_steps.window_view([["What", " a", " b"]], ["x", "y", "z"])
+    for window, stops in ((right_place, False), (block, True)):
+        run = Run(1, steps=[sample_steps.step([" a"], window=window)] * 9)
+        assert card.until(run) is stops
+    assert card.text(run) == (
+        "At +1 stood ‹·is›, but the model says ‹·a›, which stood at +2: the right word at the wrong place."
+    )
+    nowhere = sample_steps.window_view([["What", " b", " c"]], ["x", "y", "z"])
+    run = Run(1, steps=[sample_steps.step([" a"], window=nowhere)] * 9)
+    assert not card.until(run)
+    run.steps *= 5
+    assert card.until(run) and "wrong place" not in card.text(run)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from ladechat import registry
 from ladechat.lessons.numbers import _slots, judged
 from ladechat.lessons.scene import BUSY, ONE_BY_ONE, Run, measured
+from ladechat.protocol import PassCost
 from tests.decoder.table_runner import random_table
 from tests.widgets.sample_steps import step, timing
 from tests.widgets.test_pass_slots import passes
@@ -48,6 +49,17 @@ def test_where_wide_passes_come_out_cheaper_than_plain_ones_no_time_is_given(pla
     assert measured(run(60, 40, ms=21.0, plain_ms=plain_ms)) == BUSY
     text = judged(run(60, 40, ms=21), run(60, 30, ms=21, plain_ms=plain_ms))
     assert BUSY in text and "fast." not in text.replace(BUSY, "") and " ms" not in text
+
+
+@pytest.mark.parametrize(("ms", "known"), [(9.7, False), (14.0, False), (19.0, True), (40.0, True)])
+def test_no_cost_is_given_that_the_chart_of_costs_contradicts(ms: float, known: bool) -> None:
+    """The card said "1.07 ÷ 1.0 = 1.1×" of passes of 9 slots, beside a chart in which those cost 2.2."""
+    answer = run(60, 56, ms=ms)
+    assert answer.times is not None and answer.times.speedup is not None, "without the chart nothing is wrong with it"
+    answer.costs = [PassCost(slots=1, ms=8.0), PassCost(slots=8, ms=12.0), PassCost(slots=16, ms=24.0)]
+    assert (measured(answer) != BUSY) is known
+    answer.costs = [PassCost(slots=1, ms=8.0), PassCost(slots=64, ms=9.0)]
+    assert measured(answer) != BUSY, "a GPU, where slots cost hardly more"
 
 
 def test_passes_taken_one_by_one_say_nothing_about_time() -> None:

@@ -1,8 +1,11 @@
 """Every scene over the real engine: it stops where it means to, its task can be done, and every card has room."""
 
+import re
+
 import pytest
 from textual.geometry import Size
 
+from ladechat import commands
 from ladechat.app import LadechatApp
 from ladechat.lessons.lesson import MISSED, PASSED_ALREADY, Lesson, Phase
 from ladechat.lessons.progress import Progress
@@ -11,6 +14,7 @@ from ladechat.lessons.scenes import CHAPTERS, SCENES
 from ladechat.screens.learn.lesson_hint import where
 from ladechat.screens.learn.lesson_session import lesson_session
 from ladechat.screens.learn.screen import LearnScreen
+from ladechat.screens.view import WELCOME
 from ladechat.widgets.lessons import LessonBox
 from tests.app.stage import Driver
 from tests.waiting import press, until
@@ -20,7 +24,7 @@ TASK_KEYS = {
     "jacobi": "end",
     "window": "home",
     "pool": "home",
-    "verification": "right",
+    "verification": "pageup",
     "numbers": "pageup",
     "hidden_transfer": "home",
 }
@@ -32,6 +36,15 @@ def test_a_title_leaves_room_for_where_one_is() -> None:
     for scene in CHAPTERS:
         lesson = Lesson(scene, reached=len(scene.cards))
         assert len(f"{scene.title}  {where(lesson, Progress(scene=scene.name))}") <= 62
+
+
+def test_what_invites_to_the_lessons_says_the_minutes_that_the_first_card_says() -> None:
+    """The welcome said seven, and the card ten."""
+    found = re.search(r"(\d+) min left", where(Lesson(SCENES[0]), Progress()))
+    minutes = {7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve"}[int(found[1])] if found else ""
+    command = commands.find("learn")
+    assert minutes and command is not None
+    assert f"{minutes} minutes" in WELCOME and f"{minutes} minutes" in str(command)
 
 
 @pytest.mark.full

@@ -142,4 +142,4 @@ def test_the_latest_step_that_accepted_drafts_is_known() -> None:
     assert found.last_accepting is None
     for step in (STEPS[0], *[step for step in STEPS if len(step.token_ids) > 1][:1], plain_step()):
         found.add(step, Arrangement())
-    assert found.last_accepting == 1
+    assert found.last_accepting == found.telling == 1

@@ -13,8 +13,9 @@ from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.sliders.sliders import Sliders
 from ladechat.widgets.steps.answer_steps import Arrangement
 from tests.waiting import brings, until
-from tests.widgets.hosting import hosted
-from tests.widgets.sample_steps import answer, finished, plain_step, sharpening
+from tests.widgets import sample_steps
+from tests.widgets.hosting import hosted, lines
+from tests.widgets.sample_steps import answer, finished, plain_step, sharpening, window_view
 
 FULL = answer(5, 3, 5)[2]
 POOL_ONLY = msgspec.structs.replace(FULL, window=None)
@@ -60,6 +61,22 @@ async def test_at_the_end_of_an_answer_all_panels_show_the_same_pass() -> None:
         side.show_finished(finished(steps))
         moments = {panel.moment.partition(",")[0] for panel in side.query(StepPanel)}
         assert moments == {"pass 2 of 3"} and "pass 2 " in biography.explain() and "◌" not in biography.explain()
+
+
+async def test_without_an_accepted_draft_panels_stay_at_the_last_pass_whose_block_was_not_cut() -> None:
+    """A lesson ended beside "W 5, cut to 0"."""
+    left = [5, 5, 3, 0]
+    blocks = [window_view([["a"] * (1 + width)], ["b"] * (1 + width)) for width in left]
+    steps = [sample_steps.step(["a"], index=index, window=block) for index, block in enumerate(blocks)]
+    async with hosted(SidePanels(), 60, 60) as (_, side):
+        side.show_settings(Settings(decoder="jacobi", parameters={"window": 5}), catalog.DECODERS, {})
+        side.show_steps(steps)
+        window = side.query_one(WindowPanel)
+        assert "cut to 0" in lines(window)[0]
+        side.show_finished(finished(steps))
+        await until(lambda: "cut" not in lines(window)[0])
+        assert "W 5" in lines(window)[0] and {panel.moment for panel in side.query(StepPanel)} == {window.moment}
+        assert window.moment.startswith("pass 2 of 4") and "several" not in window.moment
 
 
 def test_a_step_that_has_nothing_for_a_panel_does_not_take_it_away() -> None:

@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
+from ladechat.lessons.scene import ONE_BY_ONE, Run, measured
 from ladechat.palette import Palette
-from ladechat.protocol import Step
+from ladechat.protocol import PassCost, Step
 from ladechat.widgets.cells import BLOCKS
 from ladechat.widgets.panels.speed_panel import SpeedPanel
 from tests.widgets.hosting import Host, drawn, hosted, lines, showing, style_of
@@ -59,6 +60,21 @@ async def test_no_estimate_is_above_the_tokens_a_pass_for_no_pass_is_cheaper_tha
         assert panel.verdict()[-1] == "2.00 ÷ 1.0 ≈ 2.0×"
 
 
+@pytest.mark.parametrize("estimated", [None, 1.9])
+async def test_no_cost_is_shown_that_the_chart_of_costs_contradicts(estimated: float | None) -> None:
+    steps = [look_ahead(2, 11)] * 4
+    panel = shown(*steps)
+    if estimated is not None:
+        panel.show_finished(finished(steps, estimated_speedup=estimated))
+    async with hosted(panel, 60, 10) as (pilot, panel):
+        assert "2.00 ÷ cost 1.1" in panel.verdict()[4]
+        panel.costs = [PassCost(slots=1, ms=10.0), PassCost(slots=15, ms=20.0)]
+        await pilot.pause()
+        text = "\n".join(lines(panel))
+        assert "this machine busy: no times" in text
+        assert not any(time in text for time in ("≈", " ms", "tok/s"))
+
+
 @pytest.mark.parametrize("estimated", [None, 3.2])
 async def test_where_plain_passes_took_longer_than_wide_ones_the_machine_was_busy_and_no_time_is_shown(
     estimated: float | None,
@@ -74,19 +90,48 @@ async def test_where_plain_passes_took_longer_than_wide_ones_the_machine_was_bus
         assert "2.00 tokens a pass" in text and panel.advice() == []
 
 
-async def test_in_slow_motion_nothing_is_said_about_times() -> None:
+async def test_while_passes_come_one_by_one_nothing_is_said_about_times() -> None:
     async with hosted(shown(look_ahead(2, 50, plain_ms=8)), 60, 12) as (pilot, panel):
         assert "tok/s" in lines(panel)[1] and panel.advice()
-        panel.slowed = True
+        panel.untimed = None
         await pilot.pause()
         text = "\n".join(lines(panel))
         assert not any(unit in text for unit in ("tok/s", "×", " ms"))
-        assert "slow motion" in text and not panel.advice()
+        assert "one by one: no times" in text and not panel.advice()
+
+
+async def test_of_the_passes_only_those_that_came_one_by_one_are_left_out_of_the_times() -> None:
+    """After a slow beginning it said "slow motion: no times" of the whole answer."""
+    slow, fast = [look_ahead(1, 90)] * 3, [look_ahead(3, 20)] * 3
+    panel = shown(*slow, *fast)
+    panel.untimed = 3
+    async with hosted(panel, 60, 12) as (_, panel):
+        assert panel.verdict()[1] == "2.00 tokens a pass ÷ cost 2.0 ≈ 1.0× plain decoding"
+        assert lines(panel)[1] == "2.00 tokens a pass   150 tok/s" and widths(panel) == [1, 1, 1, 2, 2, 2]
+        panel.show_finished(finished([*slow, *fast], estimated_speedup=0.3))
+        assert panel.verdict()[-1] == "2.00 ÷ 2.0 ≈ 1.0×", "the engine's estimate counts all passes"
+        panel.untimed = 6
+        assert panel.verdict() == ["one by one: no times"]
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_card_and_the_panel_give_the_same_quotient(ended: bool) -> None:
+    steps = [look_ahead(1 + index % 3, 15 + 3 * index, plain_ms=10 + index % 2, index=index) for index in range(12)]
+    run = Run(1, steps=steps, paced=4, finished=finished(steps, estimated_speedup=1.7) if ended else None)
+    panel = shown(*steps)
+    panel.untimed = run.untimed
+    if run.finished is not None:
+        panel.show_finished(run.finished)
+    assert panel.verdict()[-1].replace("≈", "=") in measured(run).replace(
+        " (the cost of a pass here, in plain ones)", ""
+    )
+    run.paced = panel.untimed = None
+    assert measured(run) == ONE_BY_ONE and panel.verdict() == ["one by one: no times"]
 
 
 async def test_the_estimate_leaves_out_steps_without_a_measured_plain_pass() -> None:
     panel = shown(look_ahead(5, 10, plain_ms=None), look_ahead(2, 10, plain_ms=8))
-    assert panel.measured and panel.measured[0] == pytest.approx(1.6)
+    assert panel.measured == pytest.approx((2.8, 3.5)), "3.5 tokens a pass, ÷ 1.25"
     async with hosted(shown(look_ahead(5, 10, plain_ms=None)), 50, 8) as (_, never):
         assert never.measured is None
         assert "×" not in lines(never)[0]
@@ -156,9 +201,9 @@ def test_a_bar_is_as_wide_as_its_pass_took_and_equal_widths_are_equal_times() ->
     assert widths(shown(*[look_ahead(1, 2)] * 5)) == [1] * 5, "no pass is without a bar"
 
 
-def test_in_slow_motion_all_bars_are_of_one_width() -> None:
+def test_where_no_times_count_all_bars_are_of_one_width() -> None:
     panel = shown(look_ahead(1, 10), look_ahead(3, 30))
-    panel.slowed = True
+    panel.untimed = None
     assert widths(panel) == [1, 1]
 
 

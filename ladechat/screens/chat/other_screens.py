@@ -49,7 +49,7 @@ class OtherScreens:
 
     def learn_command(self) -> SystemCommand:
         """Return the command of the palette that opens the lessons."""
-        text = "Seven scenes of a minute, with the bundled model; as ladechat learn. The chat stays as it is."
+        text = "Seven scenes, ten minutes, with the bundled model; as ladechat learn. The chat stays as it is."
         return SystemCommand("Learn how it works", text, self.action_learn)
 
     def action_learn(self) -> None:

@@ -58,7 +58,7 @@ ALWAYS = (
     ("the first window", "Before the first pass, each cell of the Jacobi window is a random token of the text."),
     ("the window moves", "By one place a pass, however many tokens were accepted."),
     ("no second model", "Speculative decoding asks a small model for drafts; here the model guesses for itself."),
-    ("more of it", "/learn in the chat, or ladechat learn: seven scenes of a minute, on the real engine."),
+    ("more of it", "/learn in the chat, or ladechat learn: seven scenes, ten minutes, on the real engine."),
 )
 """What holds for every answer."""
 

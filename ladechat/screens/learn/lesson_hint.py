@@ -58,9 +58,10 @@ def hint(lesson: Lesson, progress: Progress, ended: bool) -> str:
         return _way_on(lesson, progress)
     if page.phase is Phase.EXPLAINED:
         return f"{_way_on(lesson, progress)} · or move a slider and try again"
-    if lesson.missing:
+    if lesson.holds_settings or lesson.missing:
         skipped = " · n skips" if acts(lesson, progress, "next_scene", ()) else ""
-        return f"{lesson.missing} ← → moves it · Tab: another{skipped}"
+        missing = "The answer before ends first." if lesson.holds_settings else lesson.missing
+        return f"{missing} ← → moves it · Tab: another{skipped}"
     return "Enter asks again · ← → move the slider · Tab: another"
 
 

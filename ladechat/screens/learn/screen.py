@@ -77,6 +77,8 @@ class LearnScreen(OverChat):
         drawn_on = (self._transcript, self._side, self._status, self._timeline)
         self._presenter = Presenter(*drawn_on, notice, limit_meant=True)
         self._engine_events: dict[type[Event], Event] = {}
+        self._moved: dict[str, Configure] = {}
+        """The settings of moved sliders that were not sent yet."""
         self._stepped_at = 0.0
         self._seen: tuple[object, ...] = ()
         self._reminded = False
@@ -151,6 +153,7 @@ class LearnScreen(OverChat):
         self._progress = progress
         self._keep()
         self.lesson = self._new_lesson()
+        self._moved.clear()
         self._configure()
         self._show_again([])
         self._show_card()
@@ -173,6 +176,7 @@ class LearnScreen(OverChat):
             return
         session, lesson = self._session, self.lesson
         session.frame()
+        self._send_moved()
         self.silence.look_later()
         if session.state is State.ENDED:
             self._show_card()
@@ -213,7 +217,15 @@ class LearnScreen(OverChat):
     @on(Slider.Changed)
     def _slider_moved(self, event: Slider.Changed) -> None:
         if not self.lesson.looking_back:
-            self._session.configure(command_of(event))
+            self._moved[setting_of(event.slider)] = command_of(event)
+            self._send_moved()
+
+    def _send_moved(self) -> None:
+        """Apply the moves of sliders, as soon as the lesson lets them."""
+        if not self.lesson.holds_settings:
+            for command in self._moved.values():
+                self._session.configure(command)
+            self._moved.clear()
 
     @on(LensPanel.Seen)
     def _lens_seen(self, event: LensPanel.Seen) -> None:
@@ -232,7 +244,7 @@ class LearnScreen(OverChat):
         self._note_progress()
         self._side.show_panel(page.card.panel)
         self._side.query_one(Sliders).disabled = lesson.looking_back
-        self._side.show_pace(slowed=lesson.paced)
+        self._side.show_untimed(lesson.untimed)
         seen = (lesson, lesson.place, page.phase, lesson.enter_acts)
         if seen != self._seen:
             self._reminded = False

@@ -1,16 +1,15 @@
 """What a pass costs by its slots: bars on a logarithmic axis, on which one pass stands out, and figures below them."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from rich.style import Style
 
-from ladechat.protocol import PassCost
 from ladechat.widgets.cells import BLOCKS
 from ladechat.widgets.formatting import plural
 from ladechat.widgets.panels.panel import Row
+from ladechat.widgets.steps.cost_curve import Curve, value_at
 
 LABEL_CELLS = 7
 """Cells of the labels at the left."""
@@ -24,9 +23,6 @@ GPU_NAMES = "7B, H100: {}× at {}, not measured here", "H100: {}× at {}, not me
 """What its row of bars is, with the cost of a pass of so many slots."""
 GPU_SLOTS_NAMED = 64
 HERE = "▲"
-
-Curve = Sequence[tuple[float, float]]
-"""Points sorted by their first coordinate."""
 
 
 class CostChart(NamedTuple):
@@ -132,19 +128,6 @@ class CostChart(NamedTuple):
                 cells[start : start + len(text)] = text
                 free = start + len(text) + 1
         return "".join(cells)
-
-
-def curve_of(costs: Sequence[PassCost]) -> Curve:
-    """Return the cost of a pass, in plain passes, by its slots; the first of `costs` is that of one slot."""
-    return [(float(one.slots), one.ms / costs[0].ms) for one in costs]
-
-
-def value_at(curve: Curve, slots: float) -> float:
-    """Return the value of a curve at `slots`, interpolated between its points, constant beyond them."""
-    for (low, below), (high, above) in pairwise(curve):
-        if slots <= high:
-            return below + (above - below) * max(0.0, slots - low) / (high - low) if high > low else above
-    return curve[-1][1]
 
 
 def slots_in_words(slots: float) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from rich.style import Style
 
 from ladechat.protocol import PassCost
-from ladechat.widgets.panels.cost_chart import CostChart, curve_of, slots_in_words, value_at
+from ladechat.widgets.panels.cost_chart import CostChart, slots_in_words
 from ladechat.widgets.panels.panel import Row, StepPanel, longest
+from ladechat.widgets.steps.cost_curve import curve_of, value_at
 
 BARS_FADED = 0.5
 GPU_ROWS = 2

@@ -30,7 +30,7 @@ SECONDS_TO_JOIN = 0.04
 """Extra delay, so that the panel is repainted together with the conversation's next frame instead of in one of its own.
 """
 
-LAST_ACCEPTING = "the last that gave several tokens"
+LAST_ACCEPTING, LAST_WHOLE = "the last that gave several tokens", "the last with a whole block"
 """Description of the pass at which a finished answer's panels stay."""
 
 Span = tuple[str, Style]
@@ -208,7 +208,7 @@ class StepPanel(AnswerPanel):
         self.redraw()
 
     def stay_at(self, step: Step, passes: int) -> None:
-        """Draw again the last step that emitted several tokens, labelled as pass so-and-so of `passes`."""
+        """Draw again the step that tells most, labelled as pass so-and-so of `passes`."""
         self._step, self._passes = step, passes
         self.redraw()
 
@@ -222,7 +222,12 @@ class StepPanel(AnswerPanel):
         if self._step is None or self._passes is None:
             return ()
         place = f"pass {self._step.index + 1:,}"
-        return f"{place} of {self._passes:,}, {LAST_ACCEPTING}", f"{place} of {self._passes:,}", place
+        return f"{place} of {self._passes:,}, {why_telling(self._step)}", f"{place} of {self._passes:,}", place
+
+
+def why_telling(step: Step) -> str:
+    """Return why panels stay at a step that is not the last one of its answer, see `AnswerSteps.telling`."""
+    return LAST_ACCEPTING if len(step.token_ids) > 1 else LAST_WHOLE
 
 
 def wrapped(text: str, width: int, style: Style) -> list[Row]:

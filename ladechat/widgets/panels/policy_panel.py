@@ -5,8 +5,9 @@ from typing import NamedTuple
 from rich.style import Style
 
 from ladechat.protocol import Decision, PolicyChoice
-from ladechat.widgets.panels.cost_chart import CostChart, Curve, curve_of, slots_in_words, value_at
+from ladechat.widgets.panels.cost_chart import CostChart, slots_in_words
 from ladechat.widgets.panels.panel import Row, StepPanel, longest
+from ladechat.widgets.steps.cost_curve import Curve, curve_of, value_at
 
 NOTHING_DRAFTED = 1.05
 """Mean slots below which decoding is plain."""

@@ -79,6 +79,7 @@ class SidePanels(Vertical):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._slowed = False
         self.arrangement = Arrangement()
         self.answer = AnswerSteps()
         self.looked_at: LookedAt | None = None
@@ -133,6 +134,7 @@ class SidePanels(Vertical):
 
     def show_costs(self, costs: Sequence[PassCost]) -> None:
         """Show what passes cost on this machine, where there is a panel for it."""
+        self.query_one(SpeedPanel).costs = costs if costs and costs[0].slots == 1 else ()
         for panel in self.query(CostPanel):
             panel.show_costs(costs)
 
@@ -152,8 +154,18 @@ class SidePanels(Vertical):
         self.query_one(WindowPanel).action_point(1)
 
     def show_pace(self, *, slowed: bool) -> None:
-        """Show whether passes are slowed down for the viewer."""
-        self.query_one(SpeedPanel).slowed = slowed
+        """Show whether passes are slowed down for the viewer. The times of those that are do not count, nor that of the
+        first pass at full speed, which comes after a rest.
+        """
+        before, self._slowed = self._slowed, slowed
+        if slowed != before and self.answer.finished is None:
+            self.show_untimed(None if slowed else len(self.answer) and len(self.answer) + 1)
+
+    def show_untimed(self, passes: int | None) -> None:
+        """Leave out the times of the first passes of this answer; of all if `passes` is None."""
+        self.answer.untimed = passes
+        if self.looked_at is None:
+            self.query_one(SpeedPanel).untimed = passes
 
     def show_choice(self, choice: PolicyChoice) -> None:
         """Show how much the adaptive policy drafts."""
@@ -162,8 +174,8 @@ class SidePanels(Vertical):
             self.query_one(PolicyPanel).show(choice)
 
     def show_finished(self, event: TurnFinished) -> None:
-        """Show the totals of an answer. Its last step (the end of the text) shows little, so the panels go back to the
-        last step that emitted several tokens.
+        """Show the totals of an answer. Its last step (the end of the text) shows little, so the panels go back to one
+        that shows more, see `AnswerSteps.telling`.
         """
         self.answer.finished = event
         if self.looked_at is None:
@@ -173,6 +185,7 @@ class SidePanels(Vertical):
     def go_on(self) -> bool:
         """Prepare for a continuation; return whether steps of an earlier, unsettled continuation were dropped."""
         gone = self.answer.go_on()
+        self.show_untimed(None if self._slowed else self.answer.untimed)
         if gone and self.looked_at is None:
             self._count_anew()
         return gone
@@ -213,7 +226,8 @@ class SidePanels(Vertical):
         self._apply()
 
     def _count(self, steps: Sequence[Step]) -> None:
-        panels = self.query(AnswerPanel)
+        panels, answer = self.query(AnswerPanel), self.looked_at.answer if self.looked_at else self.answer
+        self.query_one(SpeedPanel).untimed = answer.untimed
         for step in steps:
             for panel in panels:
                 panel.show_step(step)
@@ -222,12 +236,12 @@ class SidePanels(Vertical):
         answer, event = self.answer, self.answer.finished
         if event is not None:
             self.query_one(SpeedPanel).show_finished(event)
-        if answer.last_accepting is not None and answer.last_accepting < len(answer) - 1:
-            step = answer.step(answer.last_accepting)
+        if (place := answer.telling) is not None and place < len(answer) - 1:
+            step = answer.step(place)
             for panel in self.query(StepPanel):
                 panel.stay_at(step, len(answer))
             self.query_one(BiographyPanel).stay_at(step)
-            self.query_one(PolicyPanel).show(answer.choice(answer.last_accepting))
+            self.query_one(PolicyPanel).show(answer.choice(place))
 
     def show_settings(
         self, settings: Settings, decoders: Mapping[str, DecoderInfo], known: Mapping[str, Value]
@@ -287,8 +301,8 @@ class SidePanels(Vertical):
         window.styles.height = now.window_rows + WINDOW_FRAME_ROWS
         ended = self.answer.finished is not None and looked_at is None
         lens = self.query_one(LensPanel)
-        if ended and answer.last_accepting is not None:
-            place = answer.last_accepting
+        if ended and answer.telling is not None:
+            place = answer.telling
         window.width_set = answer.arrangement(place).window_set if place >= 0 else 0
         self.query_one(MaskPanel).carriers = answer.arrangement(place).carriers if place >= 0 else 0
         window.awaits_answer = lens.awaits_answer = ended and self.answer.decoder != self._decoder
@@ -306,6 +320,7 @@ class SidePanels(Vertical):
         """Forget the turn and its figures."""
         self.point_at()
         self.answer = AnswerSteps()
+        self.show_untimed(None if self._slowed else 0)
         self.restore(self.arrangement.for_turn())
         if self.looked_at is None:
             self._forget()

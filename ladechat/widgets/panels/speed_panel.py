@@ -1,6 +1,7 @@
 """The speed of an answer as it is generated: passes and tokens, which do not depend on the machine, then times."""
 
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rich.style import Style
@@ -12,10 +13,11 @@ from ladechat.widgets.cells import BLOCKS, cell_len
 from ladechat.widgets.formatting import counted, duration, gain, percent
 from ladechat.widgets.panels.panel import AnswerPanel, Row, longest
 from ladechat.widgets.steps.answer_steps import StepPointedAt
+from ladechat.widgets.steps.pass_times import PassTimes, Times
 
 RECENT_MS = 2000.0
 """Tokens per second are measured over the latest steps that took this long together."""
-MOST_BARS = 512
+MOST_BARS = MOST_UNTIMED = 512
 SINGLE_FADED = 0.6, 0.7
 """How far the bars of single tokens fade, by turns: neighbours of several cells have to differ."""
 PLAIN_FADED = 0.0, 0.3
@@ -48,7 +50,8 @@ class SpeedPanel(AnswerPanel):
 
     The estimated speedup is the time that as many plain passes would have taken, as measured by the engine, divided by
     the time of the steps. It is at most the tokens per pass, since no pass is cheaper than a plain one. Where it comes
-    out clearly above that, something disturbed the machine, and no times are shown.
+    out clearly above that, or passes far cheaper than when they were timed alone, something disturbed the machine, and
+    no times are shown.
     """
 
     NAME = "speed"
@@ -57,8 +60,12 @@ class SpeedPanel(AnswerPanel):
 
     context_length: reactive[int | None] = reactive(None)
     """Maximum tokens of prompt and answer together; None until an engine has reported it."""
-    slowed: reactive[bool] = reactive(False)
-    """Whether passes are slowed down. A processor that idles between passes is slower, so times mean little."""
+    costs: reactive[Sequence[protocol.PassCost]] = reactive(())
+    """What passes cost on this machine, the first of one slot; empty if that is not known."""
+    untimed: reactive[int | None] = reactive(0)
+    """The number of first passes whose times do not count, since they were slowed down for the viewer; None: all of
+    them. A processor that idles between passes is slower.
+    """
 
     def forget(self) -> None:
         self._bar_lines = range(0)
@@ -70,8 +77,10 @@ class SpeedPanel(AnswerPanel):
         """Time that the bars lack so far, in cells."""
         self._recent: deque[tuple[int, float]] = deque()
         self._recent_tokens, self._recent_ms = 0, 0.0
-        self._steps = self._tokens = self._compared = 0
-        self._plain_ms = self._compared_ms = self._plain_step_ms = 0.0
+        self._steps = self._tokens = 0
+        self._times_after = [PassTimes()]
+        """The sums after so many passes, as far as they may be left out."""
+        self._all_times = PassTimes()
 
     def show_step(self, step: protocol.Step) -> None:
         tokens, timing = len(step.token_ids), step.timing
@@ -85,11 +94,9 @@ class SpeedPanel(AnswerPanel):
             self._recent_tokens, self._recent_ms = self._recent_tokens - past_tokens, self._recent_ms - past_ms
         self._steps += 1
         self._tokens += tokens
-        if timing.plain_ms:
-            self._plain_ms += tokens * timing.plain_ms
-            self._plain_step_ms += timing.plain_ms
-            self._compared += 1
-            self._compared_ms += timing.step_ms
+        self._all_times = self._all_times.plus(step)
+        if self._steps <= MOST_UNTIMED:
+            self._times_after.append(self._all_times)
         self.redraw()
 
     def _cells_of(self, timing: protocol.Timing) -> int:
@@ -112,34 +119,45 @@ class SpeedPanel(AnswerPanel):
         return last is not None and not (last.draft is None and last.window is None and last.pool is None)
 
     @property
+    def _times(self) -> PassTimes:
+        """The sums over the passes whose times count."""
+        if self.untimed is None:
+            return PassTimes()
+        return self._all_times.since(self._times_after[min(self.untimed, len(self._times_after) - 1)])
+
+    @property
     def tokens_per_second(self) -> float | None:
-        """The rate of the latest passes, or of the whole answer once it has ended."""
+        """The rate of the latest passes, or of the whole answer once it has ended; without passes that do not count."""
+        if self.untimed != 0:
+            return 1000 * self._times.tokens / self._times.step_ms if self._times.step_ms else None
         if (done := self._finished) is not None and done.decode_seconds:
             return len(done.token_ids) / done.decode_seconds
         return self._recent_tokens / self._recent_ms * 1000 if self._recent_ms else None
 
     @property
     def measured(self) -> tuple[float, float] | None:
-        """The speedup (the engine's estimate once the answer has ended) and the tokens per pass; None if unknown or not
-        credible, and for plain decoding.
-        """
-        estimated, per_pass = self._estimated, self._tokens / self._steps if self._steps else 0.0
-        speedup = None if estimated is None else protocol.credible_speedup(estimated, per_pass)
-        return None if speedup is None or not self._looks_ahead else (speedup, per_pass)
+        """The speedup and the tokens per pass; None if unknown or not credible, and for plain decoding."""
+        means = self._means
+        speedup = None if means is None or not self._looks_ahead else means.speedup
+        return None if means is None or speedup is None else (speedup, means.tokens_per_pass)
 
     @property
-    def _estimated(self) -> float | None:
-        if self._finished is not None and self._finished.estimated_speedup is not None:
-            return self._finished.estimated_speedup
-        return self._plain_ms / self._compared_ms if self._compared_ms else None
+    def _means(self) -> Times | None:
+        """The mean times, by the engine's estimate once the answer has ended, unless that counts too much."""
+        per_pass = self._tokens / self._steps if self._steps else 0.0
+        estimated = None if self._finished is None or self.untimed != 0 else self._finished.estimated_speedup
+        means = self._times.means(per_pass, self.costs)
+        if estimated is None:
+            return means
+        return Times(per_pass / estimated, 1.0, per_pass, 1.0 if means is None else means.cost_alone)
 
     @property
     def no_times(self) -> list[str]:
         """Why times are not shown, in versions from long to short; [] if they are."""
-        if self.slowed:
-            return ["slow motion: no times"]
-        busy = self._looks_ahead and self._estimated is not None and self.measured is None
-        if busy and self._compared >= LEAST_COMPARED:
+        if self.untimed is None or 0 < self._steps <= self.untimed:
+            return ["one by one: no times"]
+        busy = self._looks_ahead and self._means is not None and self.measured is None
+        if busy and (self._finished is not None or self._times.compared >= LEAST_COMPARED):
             return ["something else keeps this machine busy: no times", "machine busy: no times"]
         return []
 
@@ -246,12 +264,13 @@ class SpeedPanel(AnswerPanel):
         return self.faded(faded[bar.step % 2]) if colour is None else Style(color=colour)
 
     def _visible_bars(self, width: int) -> list[Bar]:
-        """Return the latest bars that fit, the first of them cut to fit. Where no times are shown, all are one
-        cell wide.
+        """Return the latest bars that fit, the first of them cut to fit. Those whose times do not count are one cell
+        wide.
         """
         room, visible = max(1, width - SCALE_CELLS), deque[Bar]()
-        for bar in reversed(self._bars):
-            cells = min(1 if self.no_times else bar.cells, room)
+        untimed = self._steps if self.no_times else self.untimed or 0
+        for place, bar in zip(range(self._steps - 1, -1, -1), reversed(self._bars), strict=False):
+            cells = min(1 if place < untimed else bar.cells, room)
             if not cells:
                 break
             visible.appendleft(bar._replace(cells=cells))
@@ -286,7 +305,7 @@ class SpeedPanel(AnswerPanel):
 
         Passes are compared with plain ones by means over the answer: single passes vary too much.
         """
-        if (done := self._finished) is not None and not self.no_times:
+        if (done := self._finished) is not None and self.untimed == 0 and not self.no_times:
             short = f"{len(done.token_ids):,} tokens in {duration(done.decode_seconds)}"
             return [f"{short} · prompt {duration(done.prefill_seconds)}", short]
         if (last := self._last) is None:
@@ -295,8 +314,9 @@ class SpeedPanel(AnswerPanel):
         slots = counted(timing.slots, "slot")
         if self.no_times:
             return [f"pass of {slots}"]
-        if not self._compared or not self._looks_ahead:
+        means = self._times.means(0.0)
+        if means is None or not self._looks_ahead:
             return [f"pass of {slots} · {timing.step_ms:.1f} ms", f"{slots} · {timing.step_ms:.1f} ms"]
-        mean, plain = self._compared_ms / self._compared, self._plain_step_ms / self._compared
-        means = f"mean pass {mean:.1f} ms, plain {plain:.1f} ms"
-        return [f"this pass {slots} · {means}", f"{slots} · {means}", means, f"mean {mean:.1f} ms, plain {plain:.1f}"]
+        mean, plain = f"{means.pass_ms:.1f} ms", f"{means.plain_ms:.1f}"
+        both = f"mean pass {mean}, plain {plain} ms"
+        return [f"this pass {slots} · {both}", f"{slots} · {both}", both, f"mean {mean}, plain {plain}"]

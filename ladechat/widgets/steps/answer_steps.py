@@ -106,6 +106,8 @@ class AnswerSteps:
         finished: the totals of the answer, once it has ended.
         remembered: number of tokens drafted from n-grams of earlier answers.
         last_accepting: the index of the latest step that emitted several tokens; None without any.
+        last_whole: the index of the latest step with a whole block of Jacobi decoding; None without any.
+        untimed: the number of first steps that were slowed down for the viewer; None: all of them.
         size: encoded size in bytes.
     """
 
@@ -114,13 +116,15 @@ class AnswerSteps:
         self.finished: TurnFinished | None = None
         self.remembered = 0
         self.last_accepting: int | None = None
+        self.last_whole: int | None = None
+        self.untimed: int | None = 0
         self.size = 0
         self._steps: list[bytes] = []
         self._arrangements: list[Arrangement] = []
         self._choices: list[bytes] = []
         self._choices_before: list[int] = []
         """For each choice, the number of steps that came before it."""
-        self._before: tuple[int, int, int, int | None, int, TurnFinished | None] | None = None
+        self._before: tuple[int, int, int, int | None, int | None, int, TurnFinished | None] | None = None
         """The state before the answer was continued; None once the continuation is part of the answer."""
 
     def __len__(self) -> int:
@@ -130,6 +134,9 @@ class AnswerSteps:
         """Add a step, and the arrangement of panels shown with it."""
         if len(step.token_ids) > 1:
             self.last_accepting = len(self._steps)
+        block = step.window.row_ids[0] if step.window is not None and step.window.row_ids else []
+        if len(block) > arrangement.window_set > 0:  # with the last token, which a window's W includes
+            self.last_whole = len(self._steps)
         self.remembered += step.origins.count(EARLIER)
         before = self._arrangements[-1] if self._arrangements else None
         self._arrangements.append(before if before == arrangement else arrangement)  # equal ones share their memory
@@ -146,8 +153,9 @@ class AnswerSteps:
         """Prepare for a continuation. Steps of an earlier, unsettled one are dropped; return whether any were."""
         came = len(self._steps)
         if self._before is None:
-            self._before = came, len(self._choices), self.remembered, self.last_accepting, self.size, self.finished
-        steps, choices, self.remembered, self.last_accepting, self.size, self.finished = self._before
+            latest = self.last_accepting, self.last_whole
+            self._before = came, len(self._choices), self.remembered, *latest, self.size, self.finished
+        steps, choices, self.remembered, self.last_accepting, self.last_whole, self.size, self.finished = self._before
         del self._steps[steps:], self._arrangements[steps:]
         del self._choices[choices:], self._choices_before[choices:]
         return steps < came
@@ -155,6 +163,13 @@ class AnswerSteps:
     def settle(self) -> None:
         """Make the continuation a permanent part of the answer."""
         self._before = None
+
+    @property
+    def telling(self) -> int | None:
+        """The index of the step that panels stay at once the answer has ended: the last one says little, as its block
+        is cut at the limit of the answer. None: at the last one.
+        """
+        return self.last_whole if self.last_accepting is None else self.last_accepting
 
     def step(self, place: int) -> Step:
         """Return the step at an index, from 0."""
