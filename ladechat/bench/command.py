@@ -19,7 +19,7 @@ from ladechat.terminal import say
 
 if TYPE_CHECKING:
     from ladechat.bench.report import BenchReport
-    from ladechat.model.load import LoadedModel
+    from ladechat.model.loaded import LoadedModel
 
 FAILED = 1
 USAGE_ERROR = 2

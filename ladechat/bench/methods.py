@@ -19,7 +19,7 @@ from ladechat.decoder.runner import Runner
 from ladechat.decoder.sampler import Sampler, Sampling
 from ladechat.decoder.step import Limits, Step
 from ladechat.model.kernels.swap import PackedLinear
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading.device import Threads, default_threads
 from ladechat.model.runners.kv_cache import CACHE
 from ladechat.registry import Shared

@@ -19,7 +19,7 @@ from ladechat.bench.methods import uses_kernels
 from ladechat.bench.options import PLAIN, TRANSFORMERS
 from ladechat.bench.prompts import BenchPrompt
 from ladechat.files import replace_file
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading.device import Threads
 
 PRECISE = ("float32", "float64")

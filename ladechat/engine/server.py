@@ -39,7 +39,7 @@ from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolErro
 if TYPE_CHECKING:
     from ladechat.engine.service import Service
     from ladechat.engine.turn import Emit
-    from ladechat.model.load import LoadedModel
+    from ladechat.model.loaded import LoadedModel
 
 
 SECONDS_FOR_THE_REASON = 2.0

@@ -29,7 +29,7 @@ from ladechat.engine.chat_format import ChatFormat, RefusedByTemplate
 from ladechat.files import DAMAGE, open_file
 from ladechat.model.checkpoint.chat_template import ChatTemplate
 from ladechat.model.checkpoint.marks import Marks
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.protocol import Message
 from ladechat.train.chunks import Text
 from ladechat.train.options import TrainRefused

@@ -20,7 +20,8 @@ from ladechat.decoder.loop import Decoder
 from ladechat.engine.chat_format import ChatFormat
 from ladechat.model.checkpoint.fetch import GGUF_PACKAGES, fetch
 from ladechat.model.checkpoint.files import LoadErrorCode, in_words
-from ladechat.model.load import LoadedModel, load
+from ladechat.model.load import load
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading import memory
 from ladechat.model.loading.gguf_file import read_gguf
 from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.train.chunks import Text
 from ladechat.train.options import TrainRefused
 from ladechat.train.text import TextFile, Writer, read_text, up_to, write_text
