@@ -63,7 +63,7 @@ def make_report(
         "device": loaded.device,
         "dtype": loaded.dtype,
         "threads": {name: one._asdict() for name, one in threads.items()},
-        "kernels": uses_kernels(loaded.model),
+        "kernels": loaded.model is not None and uses_kernels(loaded.model),
         "model": loaded.name,
         "parameters": loaded.parameters,
         "max_new_tokens": max_new_tokens,

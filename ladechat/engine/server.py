@@ -330,6 +330,7 @@ def _load(options: EngineOptions, report: LoadingReport, workers: Workers | None
         options.quantize,
         Build(),
         [Path(file) for file in options.maps or ()],
+        options.passes,
     )
     loaded.runner.use_graphs()
     return loaded

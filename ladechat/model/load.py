@@ -1,7 +1,7 @@
 """Loads a checkpoint in five steps: its files are found, its facts read, the model built, sped up and checked."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,8 +142,8 @@ def load(
         report(stage if slower is None else f"{stage}: {slower}")
         with freed_at_once():
             model = _build(folder, name, plan, read_as, progress, workers, None if on_cpu else quantize)
-            packed = plan.method or quantize  # packed weights hide their number
-            parameters = described_parameters(plan.config) if packed else model.num_parameters()
+            quantised = plan.method or quantize  # packed weights hide their number
+            parameters = described_parameters(plan.config) if quantised else model.num_parameters()
             if library is not None:
                 use_kernels(model, library, quantize)
                 fuse_layers(model, library)

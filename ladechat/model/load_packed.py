@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -20,8 +20,8 @@ from ladechat.model.loading.weights import FractionProgress
 from ladechat.model.runners.packed import PackedRunner
 from ladechat.model.trained import load_maps
 
-Passes = Literal["auto", "exact", "fast"]
-"""How passes are computed.
+Passes = str
+"""How passes are computed:
 
 - exact: each slot gets the logits of a pass of its own, bit for bit; larger passes are split where that needs it.
 - fast: in one piece, with weights rearranged for the processor; drafts may change the text at near ties.
@@ -88,7 +88,9 @@ def load_packed(
         message = f"The llama.cpp that is installed computes on the CPU only, not on {device}."
         raise LoadError("load_failed", message, "Use --device cpu, or install a build of xllamacpp for it.")
     exact = trial.slots > 1 if passes == "auto" else passes == EXACT
-    runner = PackedRunner(model, model.context_length or FALLBACK_CONTEXT, threads, trial.slots if exact else FAST_SLOTS)
+    runner = PackedRunner(
+        model, model.context_length or FALLBACK_CONTEXT, threads, trial.slots if exact else FAST_SLOTS
+    )
     tokenizer: Any = PackedTokenizer(model)
     named = [token_id for token_id in range(model.vocabulary) if model.ends_an_answer(token_id)]
     ends = end_tokens([named], tokenizer, model.vocabulary)

@@ -160,7 +160,7 @@ class Writer:
             use_cache=True,
             stop_strings=[stop] if stop else None,
         )
-        output = self.loaded.model.generate(  # type: ignore[operator]  # a mixin's, unseen by mypy
+        output = self.loaded.model.generate(
             ids,
             attention_mask=seen,
             generation_config=config,

@@ -90,7 +90,7 @@ def _without_values(folder: Path, name: str, place: torch.device, dtype: torch.d
     return model
 
 
-def loaded_on_a_card(folder: Path, dtype: str = "float32") -> loading.LoadedModel:
+def loaded_on_a_card(folder: Path, dtype: str = "float32") -> LoadedModel:
     """Load a checkpoint as if on a card, but for its weights, of which only shapes and types are taken."""
     with contextlib.ExitStack() as stack:
         for module, name, instead in (

@@ -18,9 +18,10 @@ from ladechat.model.checkpoint.files import (
     local_gguf,
     weight_files,
 )
+from ladechat.model.llama_cpp.library import PACKAGE, is_installed
 
-GGUF_PACKAGES = ("gguf", "accelerate")
-"""The packages with which transformers unpacks a GGUF file."""
+UNPACKING_PACKAGES = ("gguf", "accelerate")
+"""The packages with which transformers unpacks a GGUF file, where llama.cpp is not installed."""
 
 
 def fetch(name: str, progress: ByteProgress) -> Path:
@@ -73,10 +74,9 @@ def local_files(name: str) -> Path | None:
 
 
 def _gguf(name: str) -> Path:
-    missing = [package for package in GGUF_PACKAGES if importlib.util.find_spec(package) is None]
-    if missing:
-        message = f"{name} is a GGUF file, and what reads it is not installed: {' and '.join(missing)}."
-        raise LoadError("missing_package", message, f"Install it beside ladechat: {command_for_extra('gguf')}")
+    if not is_installed() and any(importlib.util.find_spec(package) is None for package in UNPACKING_PACKAGES):
+        message = f"{name} is a GGUF file, and what reads it is not installed: {PACKAGE}."
+        raise LoadError("missing_package", message, f"Install it beside ladechat: {command_for_extra('llama-cpp')}")
     path = local_gguf(name)
     if path is None:
         raise LoadError("model_not_found", f"There is no file {name}.", "Check the path; of the hub, fetch it first.")

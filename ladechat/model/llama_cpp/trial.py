@@ -105,7 +105,7 @@ def compare(model: PackedModel, threads: int) -> Trial:
 
 
 def _branch_difference(context: Context, text: NDArray[np.int32], alone: NDArray[np.float32], size: int) -> float:
-    """Return how far logits are off in a tree: two leaves, of which the second is the text, and goes on after a copy."""
+    """Return how far logits are off in a tree whose second branch is the text, and after that branch was committed."""
     branch = size // 2
     context.truncate(CACHED)
     context.share_text(2)

@@ -298,7 +298,7 @@ def _rounds(tree: SlotTree) -> list[_Round]:
     rounds = []
     for start in range(0, len(leaves), MOST_SEQUENCES):
         seen = mask[leaves[start : start + MOST_SEQUENCES]]
-        slots = seen.any(0).nonzero()[0]
+        slots = np.flatnonzero(seen.any(0))
         in_text = chain if not start else 1
         rounds.append(_Round(slots, np.ascontiguousarray(seen[:, slots].T), in_text))
     return rounds
