@@ -27,7 +27,7 @@ def write_gguf(
     kind: Kind = Kind.F32,
     facts: Facts | None = None,
     tensors: Mapping[str, np.ndarray[Any, Any] | None] | None = None,
-    template: str = TEMPLATE,
+    template: str | None = TEMPLATE,
     without: Sequence[str] = (),
 ) -> Path:
     """Write a Llama or Qwen and its tokenizer.
@@ -39,7 +39,7 @@ def write_gguf(
         kind: what its matrices are packed as.
         facts: further metadata.
         tensors: further tensors by name; None leaves one out.
-        template: its chat template.
+        template: its chat template; None: it has none.
         without: tokens with a role that it does not name, as "eos_token_id".
     """
     config: Any = model.config
@@ -114,7 +114,9 @@ def _add_tensor(writer: Any, name: str, values: np.ndarray[Any, Any], kind: Kind
         writer.add_tensor(name, values)
 
 
-def _add_tokenizer(writer: Any, tokenizer: PreTrainedTokenizerBase, template: str, without: Sequence[str]) -> None:
+def _add_tokenizer(
+    writer: Any, tokenizer: PreTrainedTokenizerBase, template: str | None, without: Sequence[str]
+) -> None:
     backend = json.loads(tokenizer.backend_tokenizer.to_str())
     tokens = [str(tokenizer.convert_ids_to_tokens(index)) for index in range(len(tokenizer))]
     special = {token["content"] for token in backend["added_tokens"]}
@@ -133,4 +135,5 @@ def _add_tokenizer(writer: Any, tokenizer: PreTrainedTokenizerBase, template: st
         writer.add_token_merges([" ".join(pair) for pair in backend["model"]["merges"]])
     for role in sorted({"bos_token_id", "eos_token_id", "unk_token_id"} - set(without)):
         getattr(writer, f"add_{role}")(getattr(tokenizer, role))
-    writer.add_chat_template(template)
+    if template is not None:
+        writer.add_chat_template(template)

@@ -20,6 +20,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from ladechat.model import load as loading
 from ladechat.model import trained
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading import self_check
 
 TOKENS = range(20, 26)

@@ -67,7 +67,13 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 }
 """The result and the arguments of each function, as llama.h declares them."""
 
-MODEL_DEFAULTS: dict[str, Any] = {"n_gpu_layers": -1, "split_mode": 1, "load_mode": -1, "main_gpu": 0, "kv_overrides": None}
+MODEL_DEFAULTS: dict[str, Any] = {
+    "n_gpu_layers": -1,
+    "split_mode": 1,
+    "load_mode": -1,
+    "main_gpu": 0,
+    "kv_overrides": None,
+}
 MODEL_DEFAULTS |= {"vocab_only": False, "check_tensors": False, "use_extra_bufts": True, "no_alloc": False}
 CONTEXT_DEFAULTS: dict[str, Any] = {"n_ctx": 512, "n_batch": 2048, "n_ubatch": 512, "n_seq_max": 1, "n_threads": 4}
 CONTEXT_DEFAULTS |= {"rope_scaling_type": -1, "flash_attn_type": -1, "yarn_ext_factor": -1.0, "defrag_thold": -1.0}

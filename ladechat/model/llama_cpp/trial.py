@@ -6,6 +6,7 @@ file does to the library (an assertion that fails, memory without end) ends that
 
 import json
 import resource
+import signal
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
@@ -31,6 +32,7 @@ STEP = 977
 MEMORY_FACTOR = 2
 """A file that makes the library ask for more than twice its size and `MEMORY` beside it is damaged."""
 MEMORY = 8 << 30
+MOST_SAID = 400
 
 FAST, EXACT = "fast", "exact"
 """The ways in which passes are computed: with weights rearranged for the processor, or as they are stored."""
@@ -52,16 +54,21 @@ class Trial:
 
 
 def run_trial(path: Path, threads: int, way: str, gpu: bool) -> Trial:
-    """Try a file in a process of its own."""
+    """Try a file in a process of its own.
+
+    Raises:
+        RuntimeError: the process failed for a reason of its own.
+    """
     module = [sys.executable, "-P", "-m", __name__]
     command = [*module, str(path), str(threads), way, *(["gpu"] if gpu else [])]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-    try:
+    if done.returncode > 0:
+        raise RuntimeError(f"The trial of a GGUF file ended with: {done.stderr.strip()[-MOST_SAID:]}")
+    if done.returncode == 0:
         return Trial(**json.loads(done.stdout.splitlines()[-1]))
-    except (ValueError, IndexError, TypeError):
-        said = [line for line in done.stderr.splitlines() if "GGML_ASSERT" in line]
-        why = said[-1].rpartition("/")[2] if said else f"exit status {done.returncode}"
-        return Trial(refused=f"llama.cpp breaks down on it ({why})")
+    said = [line for line in done.stderr.splitlines() if "GGML_ASSERT" in line]
+    why = said[-1].rpartition("/")[2] if said else signal.Signals(-done.returncode).name
+    return Trial(refused=f"llama.cpp breaks down on it ({why})")
 
 
 def try_file(path: Path, threads: int, way: str, gpu: bool) -> Trial:

@@ -26,7 +26,7 @@ def alone(kind: Kind, text: list[int]) -> np.ndarray[Any, Any]:
     context = Context(opened(tiny_file(0, kind=kind)), 512, 1, threads=1)
     for place, token in enumerate(text):
         logits = context.decode(np.array([token], np.int32), np.array([place], np.int32))
-    return logits[0].copy()
+    return np.array(logits[0])
 
 
 def path_to(tree: SlotTree, slot: int) -> list[int]:
