@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ladechat.model.checkpoint.files import LoadError, in_words
-from ladechat.model.llama_cpp.library import LibraryMismatch
+from ladechat.model.llama_cpp.library import PACKAGE, LibraryMismatch
 from ladechat.model.llama_cpp.model import FileRefused, PackedModel
 from ladechat.model.llama_cpp.trial import EXACT, FAST, MOST_SLOTS, Trial, run_trial
 from ladechat.model.loaded import LoadedModel
@@ -18,7 +19,8 @@ from ladechat.model.loading.packed_tokenizer import PackedTokenizer
 from ladechat.model.loading.token_ids import end_tokens
 from ladechat.model.loading.weights import FractionProgress
 from ladechat.model.runners.packed import PackedRunner
-from ladechat.model.trained import load_maps
+from ladechat.model.trained import fingerprint, load_maps
+from ladechat.tuning.saved import read_value, saved_file, write_value
 
 Passes = str
 """How passes are computed:
@@ -76,7 +78,7 @@ def load_packed(
     _check_memory(path, name)
     threads = kernel_threads()
     report(CHECK_STAGE)
-    trial = run_trial(path, threads, FAST if passes == FAST else EXACT, device != "cpu")
+    trial = _trial(path, threads, FAST if passes == FAST else EXACT, device != "cpu")
     if trial.refused is not None:
         raise _unreadable(name, trial.refused)
     report(WEIGHTS_STAGE)
@@ -119,6 +121,18 @@ def load_packed(
         maps=load_maps(runner, path, name, torch.float32),
         load_seconds=time.perf_counter() - started,
     )
+
+
+def _trial(path: Path, threads: int, way: str, gpu: bool) -> Trial:
+    """Return the outcome of a file's trial, saved for later sessions if the file can be used."""
+    about = {"weights": fingerprint(path), "changed": path.stat().st_mtime_ns, "library": version(PACKAGE)}
+    file = saved_file("trials", **about, threads=threads, way=way, gpu=gpu)
+    found = read_value(file, lambda content: Trial(slots=int(content["slots"]), moved=float(content["moved"])))
+    if found is None:
+        found = run_trial(path, threads, way, gpu)
+        if found.refused is None:
+            write_value(file, {"slots": found.slots, "moved": found.moved})
+    return found
 
 
 def _check_memory(path: Path, name: str) -> None:

@@ -1,5 +1,6 @@
 """GGUF files that stay packed: everything comes from the file, and a damaged one is refused in a sentence."""
 
+import os
 import random
 import signal
 import subprocess
@@ -119,6 +120,18 @@ def test_a_pass_is_split_where_larger_ones_are_not_exact(
     assert str(model.quantization).endswith(", exact" if exact else ", not exact")
     assert [notice for notice in model.notices if "0.25" in notice] == list(model.notices)
     assert bool(model.notices) != exact
+
+
+def test_a_file_is_tried_once_and_again_when_it_was_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, tried = of_bytes(tmp_path), list[Any]()
+    monkeypatch.setattr(load_packed, "run_trial", lambda *about: tried.append(about) or Trial(slots=7, moved=0.5))
+    for name in ("the first time", "from what was saved"):
+        assert loaded(path).notices == (), name
+    assert len(tried) == 1
+    os.utime(path, (1, 1))
+    loaded(path)
+    loaded(path, passes="fast")
+    assert [way for _, _, way, _ in tried] == ["exact", "exact", "fast"]
 
 
 def test_a_pass_that_moves_logits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
