@@ -97,6 +97,16 @@ def test_the_cache_grows_with_the_text_and_keeps_its_bits(monkeypatch: pytest.Mo
     assert runner.nbytes > small > 0 and list(runner.tokens) == text[:-1]
 
 
+def test_after_512_tokens_a_token_has_the_same_bits_on_several_threads_alone_and_among_others() -> None:
+    path, dice = tiny_file(0, kind=Kind.Q8_0), random.Random(2)
+    text = [dice.randrange(300) for _ in range(530)]
+    runner = PackedRunner(opened(path), 1024, threads=2, slots=64)
+    fill(runner, text)
+    single = runner.forward(SlotTree(text[-1]))[0].clone()
+    among = runner.forward(SlotTree.chain([text[-1], 5, 6, 7]))[0]
+    assert torch.equal(single, among)
+
+
 def test_a_text_that_was_set_aside_comes_back_bit_for_bit() -> None:
     kind, dice = Kind.Q8_0, random.Random(5)
     runner = packed_runner(tiny_file(0, kind=kind))
