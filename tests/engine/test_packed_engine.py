@@ -11,7 +11,7 @@ from gguf import GGMLQuantizationType as Kind
 from ladechat.engine.plain_cost import PlainStepCost
 from ladechat.engine.service import Service
 from ladechat.model.llama_cpp.context import Context
-from ladechat.protocol import Generate, Message, Settings, Step, Stop, TurnStarted
+from ladechat.protocol import Generate, Message, Settings, Step, Stop, TurnFinished, TurnStarted
 from tests.checkpoints import LOOKAHEAD, load_on_cpu
 from tests.engine.asking import Scripted, assert_adds_up, end_of, failure, of_kind, said_by
 from tests.engine.messages import user
@@ -81,7 +81,7 @@ def test_a_race_leaves_no_trace_in_the_next_answer() -> None:
         for name in LANES
     ]
     raced = chat.carry_out(*lanes)
-    texts = [event.token_ids for event in raced if hasattr(event, "reason")]
+    texts = [event.token_ids for event in of_kind(raced, TurnFinished)]
     assert len(texts) == len(LANES) and all(text == texts[0] for text in texts)
     assert chat.text("What next?") == undisturbed.text("What next?")
 

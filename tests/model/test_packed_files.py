@@ -124,7 +124,12 @@ def test_a_pass_is_split_where_larger_ones_are_not_exact(
 
 def test_a_file_is_tried_once_and_again_when_it_was_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, tried = of_bytes(tmp_path), list[Any]()
-    monkeypatch.setattr(load_packed, "run_trial", lambda *about: tried.append(about) or Trial(slots=7, moved=0.5))
+
+    def tries(*about: Any) -> Trial:
+        tried.append(about)
+        return Trial(slots=7, moved=0.5)
+
+    monkeypatch.setattr(load_packed, "run_trial", tries)
     for name in ("the first time", "from what was saved"):
         assert loaded(path).notices == (), name
     assert len(tried) == 1

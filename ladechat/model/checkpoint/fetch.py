@@ -28,7 +28,7 @@ def fetch(name: str, progress: ByteProgress) -> Path:
     """Return the folder of a checkpoint, or its GGUF file, after a download if it is on the hub and not cached yet.
 
     Args:
-        name: "demo", a folder, a GGUF file, or a hub id such as owner/name.
+        name: "demo", a folder, a GGUF file, or a hub id such as owner/name; of GGUF files owner/name:quantisation.
         progress: called with the bytes of a download so far and in total.
 
     Raises:
@@ -40,8 +40,11 @@ def fetch(name: str, progress: ByteProgress) -> Path:
         if checkpoint is None:
             with import_explained("huggingface_hub"):  # takes half a second, which local models avoid
                 from ladechat.model.checkpoint.hub import download
+                from ladechat.model.checkpoint.hub_gguf import download_gguf
 
-            checkpoint = download(name, progress)
+            if ":" in name:
+                check_reader(name)
+            checkpoint = download_gguf(name, progress) if ":" in name else download(name, progress)
         if not is_gguf(checkpoint):
             check_kinds(name, checkpoint)
             check_names(name, [path.name for path in checkpoint.iterdir()])
@@ -73,10 +76,19 @@ def local_files(name: str) -> Path | None:
     return None
 
 
-def _gguf(name: str) -> Path:
+def check_reader(name: str) -> None:
+    """Refuse a GGUF file where nothing is installed that reads it.
+
+    Raises:
+        LoadError: nothing is.
+    """
     if not is_installed() and any(importlib.util.find_spec(package) is None for package in UNPACKING_PACKAGES):
         message = f"{name} is a GGUF file, and what reads it is not installed: {PACKAGE}."
         raise LoadError("missing_package", message, f"Install it beside ladechat: {command_for_extra('llama-cpp')}")
+
+
+def _gguf(name: str) -> Path:
+    check_reader(name)
     path = local_gguf(name)
     if path is None:
         raise LoadError("model_not_found", f"There is no file {name}.", "Check the path; of the hub, fetch it first.")
