@@ -73,7 +73,10 @@ class Marks:
 
     def _places(self, text: str) -> Iterator[tuple[int, int]]:
         if not self._tokenizer.is_fast:
-            yield from ((self._by_text[found[0]], found.start() + 1) for found in self._any_mark.finditer(text))
+            # One pattern of all marks takes a second to compile where there are thousands.
+            present = sorted((name for name in self._by_text if name in text), key=len, reverse=True)
+            marks = re.compile("|".join(map(re.escape, present)) or "(?!)")
+            yield from ((self._by_text[found[0]], found.start() + 1) for found in marks.finditer(text))
             return
         encoding = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         for number, (start, end) in zip(encoding["input_ids"], encoding["offset_mapping"], strict=True):
@@ -85,11 +88,6 @@ class Marks:
     @cached_property
     def _by_text(self) -> dict[str, int]:
         return {str(token.content): number for number, token in self._names.items()}
-
-    @cached_property
-    def _any_mark(self) -> re.Pattern[str]:
-        """A pattern of all marks; of two that begin at the same place, the longer one is found."""
-        return re.compile("|".join(map(re.escape, sorted(self._by_text, key=len, reverse=True))) or "(?!)")
 
     def ids_in(self, text: str) -> list[int]:
         """Return the ids of the marks in a text, in order."""

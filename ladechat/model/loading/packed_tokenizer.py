@@ -6,7 +6,7 @@ from functools import cached_property
 
 from tokenizers import AddedToken
 
-from ladechat.model.checkpoint.marks import is_role_mark, looks_like_a_mark
+from ladechat.model.checkpoint.marks import BRACKETS, is_role_mark, looks_like_a_mark
 from ladechat.model.llama_cpp.model import PackedModel
 
 UNKNOWN, NORMAL, CONTROL, USER_DEFINED = 1, 4, 8, 16
@@ -40,7 +40,7 @@ class PackedTokenizer:
         self._normal_marks = {
             token: token_id
             for token_id, token in enumerate(model.tokens)
-            if model.attributes[token_id] & NORMAL and self._is_mark(token)
+            if token[:1] in BRACKETS and model.attributes[token_id] & NORMAL and self._is_mark(token)
         }
         longest_first = sorted(self._normal_marks, key=len, reverse=True)
         self._mark = re.compile(f"({'|'.join(map(re.escape, longest_first))})") if longest_first else None
