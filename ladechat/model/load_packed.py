@@ -94,9 +94,8 @@ def load_packed(
         model, model.context_length or FALLBACK_CONTEXT, threads, trial.slots if exact else FAST_SLOTS
     )
     tokenizer: Any = PackedTokenizer(model)
-    marks = [token_id for token_id in (tokenizer.eos_token_id, *tokenizer.added_tokens_decoder) if token_id is not None]
-    named = [token_id for token_id in marks if model.ends_an_answer(token_id)]
-    ends = end_tokens([named], tokenizer, model.vocabulary)
+    ended_at = [token_id for token_id in tokenizer.added_tokens_decoder if model.ends_an_answer(token_id)]
+    ends = end_tokens([model.named_ends, ended_at], tokenizer, model.vocabulary)
     how = "exact" if exact else "not exact"
     notices = [*ends.notices, None if tokenizer.chat_template else NO_TEMPLATE, None if exact else _not_exact(trial)]
     return LoadedModel(

@@ -157,6 +157,12 @@ class PackedModel:
         found = int(getattr(self._library, f"llama_vocab_{role}")(self._vocab))
         return found if 0 <= found < self.vocabulary else None
 
+    @property
+    def named_ends(self) -> list[int]:
+        """The tokens that the file names as the end of a text, of a turn, or of a message."""
+        found = [self.fact(f"tokenizer.ggml.{role}_token_id") for role in ("eos", "eot", "eom")]
+        return [int(token_id) for token_id in found if token_id is not None and token_id.isdecimal()]
+
     def ends_an_answer(self, token_id: int) -> bool:
         """Return whether llama.cpp itself ends an answer at a token."""
         return bool(self._library.llama_vocab_is_eog(self._vocab, token_id))

@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -25,7 +26,8 @@ CACHED = 5
 SIZES = (2, 3, 4, 7, 8, 16)
 """The slots of the passes that are compared. Kernels for many rows begin at powers of two."""
 
-MOST_SLOTS = SIZES[-1]
+MOST_SLOTS, LEAST, SECONDS = SIZES[-1], 4, 2.0
+"""The most slots of a pass that is compared; and how many are compared even where their tokens alone take longer."""
 STEP = 977
 """The step between the ids of the tokens, modulo the vocabulary: no special ones, which have the lowest ids."""
 
@@ -88,27 +90,35 @@ def compare(model: PackedModel, threads: int) -> Trial:
         return Trial(refused=f"it is of type {model.architecture!r}, which continues no text")
     if not model.vocabulary:
         return Trial(refused="it has no vocabulary")
-    text = np.array([(500 + STEP * n) % model.vocabulary for n in range(CACHED + MOST_SLOTS)], np.int32)
+    text = np.array([(500 + STEP * n) % model.vocabulary for n in range(CACHED + MOST_SLOTS + 1)], np.int32)
     places = np.arange(len(text), dtype=np.int32)
     context = Context(model, 2 * len(text) + MOST_SLOTS, MOST_SLOTS, threads)
     context.decode(text[:CACHED], places[:CACHED], outputs=False)
-    alone = np.concatenate(
-        [context.decode(text[n : n + 1], places[n : n + 1]).copy() for n in range(CACHED, len(text))]
-    )
+    alone = _one_by_one(context, text, places)
     if not np.isfinite(alone.max(-1)).all():
         return Trial(refused="it gives logits that are not numbers")
     if model.has_state:
         return Trial()
     exact, moved = 1, 0.0
-    for size in SIZES:
+    for size in (size for size in SIZES if size < len(alone)):
         context.truncate(CACHED)
         found = context.decode(text[CACHED:][:size], places[CACHED:][:size])
         moved = max(moved, _difference(found, alone[:size]))
         exact = size if not moved else exact
-    if exact > 1:
+    if exact > 2:
         off = _branch_difference(context, text, alone, min(exact, MOST_SLOTS // 2))
         exact, moved = (1, max(moved, off)) if off else (exact, moved)
     return Trial(slots=exact, moved=moved)
+
+
+def _one_by_one(context: Context, text: NDArray[np.int32], places: NDArray[np.int32]) -> NDArray[np.float32]:
+    """Return the (n, vocabulary) logits of tokens read alone: as many as the time allows, but more than `LEAST`."""
+    began, rows = time.perf_counter(), list[NDArray[np.float32]]()
+    for token, place in zip(text[CACHED:, None], places[CACHED:, None], strict=True):
+        if len(rows) > LEAST and time.perf_counter() - began > SECONDS:
+            break
+        rows.append(context.decode(token, place).copy())
+    return np.concatenate(rows)
 
 
 def _branch_difference(context: Context, text: NDArray[np.int32], alone: NDArray[np.float32], size: int) -> float:
