@@ -29,6 +29,7 @@ def write_gguf(
     tensors: Mapping[str, np.ndarray[Any, Any] | None] | None = None,
     template: str | None = TEMPLATE,
     without: Sequence[str] = (),
+    most_tensors: int = 0,
 ) -> Path:
     """Write a Llama or Qwen and its tokenizer.
 
@@ -41,9 +42,10 @@ def write_gguf(
         tensors: further tensors by name; None leaves one out.
         template: its chat template; None: it has none.
         without: tokens with a role that it does not name, as "eos_token_id".
+        most_tensors: the most in one part of the file; 0: it has one.
     """
     config: Any = model.config
-    writer = gguf.GGUFWriter(path, config.model_type)
+    writer = gguf.GGUFWriter(path, config.model_type, split_max_tensors=most_tensors)
     writer.add_name("tiny")
     writer.add_context_length(config.max_position_embeddings)
     writer.add_block_count(config.num_hidden_layers)

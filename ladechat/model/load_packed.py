@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
+from ladechat.installing import command_for_extra
 from ladechat.model.checkpoint.files import LoadError, in_words
-from ladechat.model.llama_cpp.library import PACKAGE, LibraryMismatch
-from ladechat.model.llama_cpp.model import FileRefused, PackedModel
+from ladechat.model.llama_cpp.library import PACKAGE, LibraryMismatch, load_library
+from ladechat.model.llama_cpp.model import FileRefused, PackedModel, bytes_of
 from ladechat.model.llama_cpp.trial import EXACT, FAST, MOST_SLOTS, Trial, run_trial
 from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading.device import Threads, kernel_threads
@@ -75,6 +76,11 @@ def load_packed(
         LoadError: it cannot be loaded; the message says why.
     """
     started = time.perf_counter()
+    try:
+        load_library()
+    except LibraryMismatch as error:
+        hint = f"Install the one that is: {command_for_extra('llama-cpp')}"
+        raise LoadError("missing_package", str(error), hint) from error
     _check_memory(path, name)
     threads = kernel_threads()
     report(CHECK_STAGE)
@@ -84,7 +90,7 @@ def load_packed(
     report(WEIGHTS_STAGE)
     try:
         model = PackedModel(path, passes == FAST, device != "cpu", progress)
-    except (FileRefused, LibraryMismatch) as error:
+    except FileRefused as error:
         raise _unreadable(name, str(error)) from error
     if device not in ("auto", "cpu") and not model.on_gpu:
         message = f"The llama.cpp that is installed computes on the CPU only, not on {device}."
@@ -137,7 +143,7 @@ def _trial(path: Path, threads: int, way: str, gpu: bool) -> Trial:
 
 def _check_memory(path: Path, name: str) -> None:
     """Refuse a file that is larger than the free memory: its weights would be read from disk for each token."""
-    size, free = path.stat().st_size, free_main_memory()
+    size, free = bytes_of(path), free_main_memory()
     if size > free:
         message = f"{name} has {in_words(size)}, and {in_words(free)} of memory are free."
         raise LoadError("out_of_memory", message, "Use a copy with fewer bits, or close what else uses this memory.")

@@ -18,7 +18,7 @@ from ladechat.engine.detokenizer import Detokenizer, TokenTexts
 from ladechat.model import load_packed
 from ladechat.model.llama_cpp import library, trial
 from ladechat.model.llama_cpp.context import Context
-from ladechat.model.llama_cpp.model import PackedModel
+from ladechat.model.llama_cpp.model import PackedModel, bytes_of
 from ladechat.model.llama_cpp.trial import EXACT, Trial, run_trial
 from ladechat.model.loaded import LoadedModel, pass_facts
 from ladechat.model.loading.packed_tokenizer import PackedTokenizer
@@ -76,6 +76,16 @@ def test_a_quantisation_is_named_as_the_file_is(tmp_path: Path, number: int, nam
     facts = {"general.file_type": ("add_uint32", number)}
     found = PackedModel(write_gguf(tmp_path / "a.gguf", tiny_model(), byte_level(), facts=facts))
     assert (found.quantization or "F32") == name
+
+
+def test_of_a_model_in_parts_the_first_is_named(tmp_path: Path) -> None:
+    whole = loaded(of_bytes(tmp_path))
+    of_bytes(tmp_path, most_tensors=9)
+    first, *others = sorted(tmp_path.glob("bytes-*-of-*.gguf"))
+    parts = loaded(first)
+    assert parts.parameters == whole.parameters and len(others) > 1
+    assert bytes_of(first) == sum(part.stat().st_size for part in (first, *others))
+    assert_refused(lambda: loaded(others[0]), "load_failed", "must be loaded with the first split")
 
 
 def test_a_file_without_a_template_is_asked_in_plain_text_and_says_so(tmp_path: Path) -> None:
@@ -277,8 +287,8 @@ def test_a_file_on_which_the_library_crashes_ends_no_process_but_its_own(
 def test_a_library_with_other_structures_is_found_before_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(library.CONTEXT_DEFAULTS, "type_v", 7)
     library.load_library.cache_clear()
-    with pytest.raises(library.LibraryMismatch, match=r"other fields, as type_v shows\.$"):
-        library.load_library()
+    error = assert_refused(lambda: loaded(tiny_file()), "missing_package", "have other fields, as type_v shows.")
+    assert "llama-cpp" in error.hint or "xllamacpp" in error.hint
     monkeypatch.undo()
     monkeypatch.setitem(library.FUNCTIONS, "llama_of_next_month", (None, []))
     with pytest.raises(library.LibraryMismatch, match="has no function llama_of_next_month"):

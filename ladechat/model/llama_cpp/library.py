@@ -19,6 +19,7 @@ PACKAGE = "xllamacpp"
 ERROR, CONTINUED = 4, 5
 """Levels of the library's log; the second one continues a line."""
 MOST_LINES = 20
+MOST_BEYOND = 512
 FUNCTION = re.compile(r"^(\w+: )+(error loading model( \w+)*: )?(llama_model_loader: )?")
 FAILED = "failed to load model"
 
@@ -67,14 +68,8 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 }
 """The result and the arguments of each function, as llama.h declares them."""
 
-MODEL_DEFAULTS: dict[str, Any] = {
-    "n_gpu_layers": -1,
-    "split_mode": 1,
-    "load_mode": -1,
-    "main_gpu": 0,
-    "kv_overrides": None,
-}
-MODEL_DEFAULTS |= {"vocab_only": False, "check_tensors": False, "use_extra_bufts": True, "no_alloc": False}
+MODEL_DEFAULTS: dict[str, Any] = {"n_gpu_layers": -1, "split_mode": 1, "load_mode": -1, "main_gpu": 0}
+MODEL_DEFAULTS |= {"kv_overrides": None, "vocab_only": False, "check_tensors": False, "use_extra_bufts": True}
 CONTEXT_DEFAULTS: dict[str, Any] = {"n_ctx": 512, "n_batch": 2048, "n_ubatch": 512, "n_seq_max": 1, "n_threads": 4}
 CONTEXT_DEFAULTS |= {"rope_scaling_type": -1, "flash_attn_type": -1, "yarn_ext_factor": -1.0, "defrag_thold": -1.0}
 CONTEXT_DEFAULTS |= {"type_k": 1, "type_v": 1, "newer": None, "embeddings": False, "offload_kqv": True, "no_perf": True}
@@ -106,15 +101,28 @@ def load_library() -> Any:
             raise _mismatch(f"it has no function {name}")
         function.restype, function.argtypes = result, arguments
         setattr(library, name, function)
-    for structure, expected in (("model", MODEL_DEFAULTS), ("context", CONTEXT_DEFAULTS)):
-        found = getattr(library, f"llama_{structure}_default_params")()
-        for field, value in expected.items():
-            if getattr(found, field) != value:
-                raise _mismatch(f"its llama_{structure}_params have other fields, as {field} shows")
+    _check_fields(library.llama_model_default_params, ModelParams, MODEL_DEFAULTS)
+    _check_fields(library.llama_context_default_params, ContextParams, CONTEXT_DEFAULTS)
     os.environ.setdefault("GGML_NO_BACKTRACE", "1")  # else a failed assertion starts a debugger
     library.llama_log_set(LOG.callback, None)
     library.llama_backend_init()
     return library
+
+
+def _check_fields(defaults: Any, structure: type[ctypes.Structure], expected: dict[str, Any]) -> None:
+    """Raise an error if the library's own values are not where the declared fields are."""
+
+    class WithRoom(ctypes.Structure):
+        """The structure, and room for what a larger one would write beyond it."""
+
+        _fields_ = (("known", structure), ("beyond", ctypes.c_char * MOST_BEYOND))
+
+    defaults.restype = WithRoom
+    found = defaults().known
+    defaults.restype = structure
+    for field, value in expected.items():
+        if getattr(found, field) != value:
+            raise _mismatch(f"its {structure.__name__} have other fields, as {field} shows")
 
 
 def _shared_object() -> Any:

@@ -21,8 +21,19 @@ MOST_OF_A_VALUE = 1 << 20
 """The most bytes of a text that is read from the metadata."""
 
 
+PART = re.compile(r"-\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
+"""The end of the name of a file that is one part of a model."""
+
+
 class FileRefused(Exception):
     """The library cannot open a file: the message has its reason, or is empty."""
+
+
+def bytes_of(path: Path) -> int:
+    """Return the size of a file; of a model in several parts, that of all of them."""
+    stem = PART.sub("", path.name)
+    parts = [path] if stem == path.name else path.parent.iterdir()
+    return sum(part.stat().st_size for part in parts if part == path or PART.sub("", part.name) == stem)
 
 
 class PackedModel:

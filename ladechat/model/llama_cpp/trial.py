@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ladechat.model.llama_cpp.context import SPARE, Context
-from ladechat.model.llama_cpp.library import LibraryMismatch
-from ladechat.model.llama_cpp.model import FileRefused, PackedModel
+from ladechat.model.llama_cpp.model import FileRefused, PackedModel, bytes_of
 
 CACHED = 5
 """The number of cached tokens before a compared pass."""
@@ -26,8 +25,9 @@ CACHED = 5
 SIZES = (2, 3, 4, 7, 8, 16)
 """The slots of the passes that are compared. Kernels for many rows begin at powers of two."""
 
-MOST_SLOTS, LEAST, SECONDS = SIZES[-1], 4, 2.0
-"""The most slots of a pass that is compared; and how many are compared even where their tokens alone take longer."""
+MOST_SLOTS, LEAST, SECONDS = SIZES[-1], 4, 4.0
+"""The most slots of a pass that is compared; and how many are even where their tokens, read alone, take longer than so
+many seconds of processor time, of all threads."""
 STEP = 977
 """The step between the ids of the tokens, modulo the vocabulary: no special ones, which have the lowest ids."""
 
@@ -80,7 +80,7 @@ def try_file(path: Path, threads: int, way: str, gpu: bool) -> Trial:
         return compare(model, threads)
     except FileRefused as error:
         return Trial(refused=str(error) or "llama.cpp gives no reason")
-    except (MemoryError, LibraryMismatch) as error:
+    except MemoryError as error:
         return Trial(refused=str(error) or "there is not enough memory")
 
 
@@ -113,9 +113,9 @@ def compare(model: PackedModel, threads: int) -> Trial:
 
 def _one_by_one(context: Context, text: NDArray[np.int32], places: NDArray[np.int32]) -> NDArray[np.float32]:
     """Return the (n, vocabulary) logits of tokens read alone: as many as the time allows, but more than `LEAST`."""
-    began, rows = time.perf_counter(), list[NDArray[np.float32]]()
+    began, rows = time.process_time(), list[NDArray[np.float32]]()
     for token, place in zip(text[CACHED:, None], places[CACHED:, None], strict=True):
-        if len(rows) > LEAST and time.perf_counter() - began > SECONDS:
+        if len(rows) > LEAST and time.process_time() - began > SECONDS:
             break
         rows.append(context.decode(token, place).copy())
     return np.concatenate(rows)
@@ -148,7 +148,7 @@ def main() -> None:
     """Print the trial of the file named on the command line."""
     path, threads, way, *gpu = sys.argv[1:]
     if sys.platform == "linux":
-        most = MEMORY + MEMORY_FACTOR * Path(path).stat().st_size
+        most = MEMORY + MEMORY_FACTOR * bytes_of(Path(path))
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     print(json.dumps(asdict(try_file(Path(path), int(threads), way, bool(gpu)))))
 
