@@ -60,7 +60,8 @@ screenshots: dev ## take the pictures in docs/ anew, of the running app
 pictures: dev ## make what moves in docs/ anew: a race, the window at work, and both pages that play
 	$(IN_VENV)/python -P tools/pictures.py
 
-real-model: dev ## fetch a real chat model for benchmarks and test-full; the last line printed is its folder
+real-model: dev ## fetch real models for benchmarks and test-full; the last line printed is the folder of the chat model
+	@$(IN_VENV)/python -m tools.gemma_model build/real-model
 	@$(IN_VENV)/python -m tools.real_model build/real-model
 
 clean: ## remove .venv and everything else that was made

@@ -38,7 +38,8 @@ from ladechat.decoder.policy import Policy
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.step import Limits, Step
 from ladechat.model.kernels.build import Build
-from ladechat.model.load import LoadedModel, load
+from ladechat.model.load import load
+from ladechat.model.loaded import LoadedModel
 from ladechat.registry import Shared
 from ladechat.tuning.adaptive import AdaptivePolicy
 from ladechat.tuning.costs import PassCosts

@@ -62,6 +62,16 @@ Quantize = Annotated[
     ),
 ]
 
+WAYS_OF_PASSES = ("auto", "exact", "fast")
+Passes = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|exact|fast",
+        help="Passes of a GGUF file: exact, in which drafts never change the text; fast, where near ties may; "
+        "auto: exact where that allows drafts.",
+    ),
+]
+
 
 @dataclass(frozen=True)
 class EngineOptions:
@@ -81,6 +91,7 @@ class EngineOptions:
             learns; None: it does not.
         layer_search: seconds to search for better layers to skip, before the first answer.
         tensor_parallel: the number of GPUs that share the model.
+        passes: how llama.cpp computes the passes of a GGUF file.
         settings: the decoder, the given values of its parameters, and the sampling settings.
     """
 
@@ -93,6 +104,7 @@ class EngineOptions:
     warm_start: WarmStart = None
     layer_search: LayerSearch = 0.0
     tensor_parallel: TensorParallel = 1
+    passes: Passes = "auto"
     settings: Settings = field(default_factory=Settings)
 
     def command(self) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from ladechat import catalog
-from ladechat.engine_options import QUANTIZATIONS, EngineOptions
+from ladechat.engine_options import QUANTIZATIONS, WAYS_OF_PASSES, EngineOptions
 from ladechat.preferences import DRAWING, SETTINGS, Preferences, Setting, SettingsFile
 from ladechat.protocol import Parameter, Settings, Value
 from ladechat.refusing import check_count, fail, in_short, joined_with
@@ -147,6 +147,7 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
             given.pop("context", None)
         engine = {name: given.pop(name) for name in ENGINE}
         check_quantize(engine["quantize"])
+        check_passes(engine["passes"])
         check_layer_search(engine["layer_search"])
         check_tensor_parallel(engine["tensor_parallel"], engine["quantize"])
         parameters = {name: value for name in PARAMETERS if (value := given.pop(name)) is not None}
@@ -259,6 +260,12 @@ def check_quantize(quantize: str | None) -> None:
     """Refuse unknown formats of quantisation."""
     if quantize is not None and quantize not in QUANTIZATIONS:
         fail(f"Weights cannot be quantised to {quantize!r}; use --quantize {' or '.join(QUANTIZATIONS)}.")
+
+
+def check_passes(passes: str) -> None:
+    """Refuse unknown ways of computing passes."""
+    if passes not in WAYS_OF_PASSES:
+        fail(f"Passes cannot be {passes!r}; use --passes {', '.join(WAYS_OF_PASSES[:-1])} or {WAYS_OF_PASSES[-1]}.")
 
 
 def check_layer_search(seconds: float) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 
 from ladechat.engine.service import Service
-from ladechat.model.load import LoadedModel, load
+from ladechat.model.load import load
+from ladechat.model.loaded import LoadedModel
 from ladechat.protocol import Settings
 from tests.engine.tokenizers import byte_level
 from tests.tiny import random_model

@@ -27,8 +27,9 @@ def write_gguf(
     kind: Kind = Kind.F32,
     facts: Facts | None = None,
     tensors: Mapping[str, np.ndarray[Any, Any] | None] | None = None,
-    template: str = TEMPLATE,
+    template: str | None = TEMPLATE,
     without: Sequence[str] = (),
+    most_tensors: int = 0,
 ) -> Path:
     """Write a Llama or Qwen and its tokenizer.
 
@@ -39,11 +40,12 @@ def write_gguf(
         kind: what its matrices are packed as.
         facts: further metadata.
         tensors: further tensors by name; None leaves one out.
-        template: its chat template.
+        template: its chat template; None: it has none.
         without: tokens with a role that it does not name, as "eos_token_id".
+        most_tensors: the most in one part of the file; 0: it has one.
     """
     config: Any = model.config
-    writer = gguf.GGUFWriter(path, config.model_type)
+    writer = gguf.GGUFWriter(path, config.model_type, split_max_tensors=most_tensors)
     writer.add_name("tiny")
     writer.add_context_length(config.max_position_embeddings)
     writer.add_block_count(config.num_hidden_layers)
@@ -114,7 +116,9 @@ def _add_tensor(writer: Any, name: str, values: np.ndarray[Any, Any], kind: Kind
         writer.add_tensor(name, values)
 
 
-def _add_tokenizer(writer: Any, tokenizer: PreTrainedTokenizerBase, template: str, without: Sequence[str]) -> None:
+def _add_tokenizer(
+    writer: Any, tokenizer: PreTrainedTokenizerBase, template: str | None, without: Sequence[str]
+) -> None:
     backend = json.loads(tokenizer.backend_tokenizer.to_str())
     tokens = [str(tokenizer.convert_ids_to_tokens(index)) for index in range(len(tokenizer))]
     special = {token["content"] for token in backend["added_tokens"]}
@@ -133,4 +137,5 @@ def _add_tokenizer(writer: Any, tokenizer: PreTrainedTokenizerBase, template: st
         writer.add_token_merges([" ".join(pair) for pair in backend["model"]["merges"]])
     for role in sorted({"bos_token_id", "eos_token_id", "unk_token_id"} - set(without)):
         getattr(writer, f"add_{role}")(getattr(tokenizer, role))
-    writer.add_chat_template(template)
+    if template is not None:
+        writer.add_chat_template(template)

@@ -72,4 +72,4 @@ def test_a_cache_that_cannot_be_searched_keeps_nobody_from_a_model_that_was_fetc
 ) -> None:
     folder = cached(tmp_path, "small")
     forbid(monkeypatch, folder / "refs")
-    hub._find_offline(folder / "snapshots" / "abc")
+    hub.find_offline(folder / "snapshots" / "abc")

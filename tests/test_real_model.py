@@ -19,7 +19,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import Sampler, Sampling
 from ladechat.decoder.step import Limits
 from ladechat.model.kernels.build import Build
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.trained import KINDS
 from ladechat.tuning.adaptive import MAX_DRAFTS, AdaptivePolicy
 from tests.checkpoints import load_on_cpu

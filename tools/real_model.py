@@ -64,7 +64,7 @@ def convert(weights: Path, checkpoint: Path) -> None:
     """Write the model of a GGUF file as a folder of safetensors with its tokenizer, all at once or not at all."""
     from ladechat.model.load import load
 
-    loaded = load(weights, NAME, "cpu", "float32", report=lambda _: None, progress=lambda _: None)
+    loaded = load(weights, NAME, "cpu", "float32", report=lambda _: None, progress=lambda _: None, packed=False)
     model = loaded.model
     if hasattr(model.config, "quantization_config"):  # transformers refuses to save unpacked weights as packed ones
         del model.config.quantization_config

@@ -19,7 +19,7 @@ from ladechat.terminal import say
 
 if TYPE_CHECKING:
     from ladechat.bench.report import BenchReport
-    from ladechat.model.load import LoadedModel
+    from ladechat.model.loaded import LoadedModel
 
 FAILED = 1
 USAGE_ERROR = 2
@@ -82,7 +82,7 @@ def _measured(options: BenchOptions, questions: Sequence[Question], progress: "S
     decoders = [name for name in options.decoders if options.named or why_unusable(name, loaded) is None]
     names = list(dict.fromkeys((PLAIN, *decoders)))
     unmodified = None
-    if uses_kernels(loaded.model) and TRANSFORMERS.keys() & set(names):
+    if loaded.model is not None and uses_kernels(loaded.model) and TRANSFORMERS.keys() & set(names):
         again = (options.model, options.device, options.dtype, progress)
         unmodified = load_model(*again, kernels=False).model
         round_weights_as(loaded.model, unmodified)

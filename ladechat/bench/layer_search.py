@@ -8,7 +8,7 @@ from ladechat.bench.prompts import judged_prompt
 from ladechat.catalog import DECODERS
 from ladechat.decoder.layer_skipping_model import LayerSkippingModel, layers_of
 from ladechat.layer_search import budget, improved, read_skipped
-from ladechat.model.load import LoadedModel, pass_facts
+from ladechat.model.loaded import LoadedModel, pass_facts
 from ladechat.registry import why_unusable
 from ladechat.tuning.saved import saved_file
 

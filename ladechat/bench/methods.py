@@ -19,7 +19,7 @@ from ladechat.decoder.runner import Runner
 from ladechat.decoder.sampler import Sampler, Sampling
 from ladechat.decoder.step import Limits, Step
 from ladechat.model.kernels.swap import PackedLinear
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading.device import Threads, default_threads
 from ladechat.model.runners.kv_cache import CACHE
 from ladechat.registry import Shared
@@ -242,13 +242,15 @@ def make_methods(
             found.append(Transformers(name, unmodified or loaded.model, **TRANSFORMERS[name]))
             continue
         for shown, parameters in _settings_of(name, settings):
-            device, threads = loaded.model.device, loaded.threads
+            device, threads = loaded.runner.device, loaded.threads
             found.append(Ours(shown, loaded.runner, name, parameters, shared, device, threads))
     return found
 
 
 def why_unusable(name: str, loaded: LoadedModel) -> str | None:
     """Return why a model that verifies trees does not support a method, in a sentence; None if it does."""
+    if name in TRANSFORMERS and loaded.model is None:
+        return "transformers has no model of it: llama.cpp computes this GGUF file."
     if name not in DECODERS or not loaded.runner.capabilities.tree_attention:
         return None
     return registry.why_unusable(DECODERS[name], loaded.runner, loaded.maps.by_kind, loaded.maps.missing)

@@ -11,7 +11,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.decoder.step import Limits
 from ladechat.layer_search import JUDGED_QUESTION, JUDGED_TOKENS
 from ladechat.model.checkpoint.chat_template import ChatTemplate
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading.token_ids import UnknownToken, check_ids
 from ladechat.protocol import Message
 

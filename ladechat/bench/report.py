@@ -19,7 +19,7 @@ from ladechat.bench.methods import uses_kernels
 from ladechat.bench.options import PLAIN, TRANSFORMERS
 from ladechat.bench.prompts import BenchPrompt
 from ladechat.files import replace_file
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading.device import Threads
 
 PRECISE = ("float32", "float64")
@@ -63,7 +63,7 @@ def make_report(
         "device": loaded.device,
         "dtype": loaded.dtype,
         "threads": {name: one._asdict() for name, one in threads.items()},
-        "kernels": uses_kernels(loaded.model),
+        "kernels": loaded.model is not None and uses_kernels(loaded.model),
         "model": loaded.name,
         "parameters": loaded.parameters,
         "max_new_tokens": max_new_tokens,

@@ -16,7 +16,7 @@ from ladechat.catalog import DECODERS
 if TYPE_CHECKING:
     from ladechat.bench.command import Stages
     from ladechat.bench.figures import Figures
-    from ladechat.model.load import LoadedModel
+    from ladechat.model.loaded import LoadedModel
     from ladechat.tuning.adaptive import Forecast
     from ladechat.tuning.costs import PassCosts
 
@@ -45,7 +45,7 @@ def _tune(model: str, device: str, dtype: str, quantize: str | None) -> int:
     with stages() as progress:
         loaded = load_model(model, device, dtype, progress, quantize)
         from ladechat.bench.options import BenchRefused
-        from ladechat.model.load import pass_facts
+        from ladechat.model.loaded import pass_facts
         from ladechat.tuning.costs import PassCosts
         from ladechat.tuning.saved import saved_file
 

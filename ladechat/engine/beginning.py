@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ladechat import protocol
 from ladechat.engine.chat_format import EncodedPrompt
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 
 
 def limit_of_answer(tokens: int, most: int) -> int:

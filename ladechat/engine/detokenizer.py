@@ -193,9 +193,12 @@ def special_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
 def joins_texts(tokenizer: PreTrainedTokenizerBase) -> bool:
     """Return whether a token of whole characters has the same text after any text that is not empty.
 
-    That depends on the tokenizer's decoder: byte-level BPE joins the bytes of its tokens, and SentencePiece, which
-    replaces characters inside of tokens, strips the front of the whole text. Any other decoder counts as "no".
+    That depends on the tokenizer's decoder: byte-level BPE joins the bytes of its tokens, as llama.cpp does, and
+    SentencePiece, which replaces characters inside of tokens, strips the front of the whole text. Any other decoder
+    counts as "no".
     """
+    if getattr(tokenizer, "joins_texts", False):
+        return True
     kind = type(tokenizer)
     own = PreTrainedTokenizerFast
     if not issubclass(kind, own) or kind.decode is not own.decode or kind._decode is not own._decode:

@@ -39,7 +39,7 @@ from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolErro
 if TYPE_CHECKING:
     from ladechat.engine.service import Service
     from ladechat.engine.turn import Emit
-    from ladechat.model.load import LoadedModel
+    from ladechat.model.loaded import LoadedModel
 
 
 SECONDS_FOR_THE_REASON = 2.0
@@ -330,6 +330,7 @@ def _load(options: EngineOptions, report: LoadingReport, workers: Workers | None
         options.quantize,
         Build(),
         [Path(file) for file in options.maps or ()],
+        options.passes,
     )
     loaded.runner.use_graphs()
     return loaded

@@ -10,7 +10,7 @@ from ladechat.engine.detokenizer import TokenTexts
 from ladechat.engine.failures import memory_used_up, passes_made_smaller
 from ladechat.engine.plain_cost import PlainStepCost
 from ladechat.engine.warm_start import VERSION, WarmStart
-from ladechat.model.load import LoadedModel, pass_facts
+from ladechat.model.loaded import LoadedModel, pass_facts
 from ladechat.model.loading.memory import memory_use
 from ladechat.protocol import Settings
 from ladechat.saved_drafts import drafts_file

@@ -1,22 +1,23 @@
 """Loads a checkpoint in five steps: its files are found, its facts read, the model built, sped up and checked."""
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from ladechat.model.checkpoint.faults import faults_said
-from ladechat.model.checkpoint.files import LoadError, check_files, is_gguf, tokenizer_fingerprint
+from ladechat.model.checkpoint.files import LoadError, check_files, in_words, is_gguf, tokenizer_fingerprint
 from ladechat.model.kernels.build import Build
 from ladechat.model.kernels.swap import made_for_kernels, packed_share, products_of, use_kernels
+from ladechat.model.llama_cpp.library import is_installed
+from ladechat.model.load_packed import CHECK_STAGE, WEIGHTS_STAGE, Passes, Report, check_options, load_packed
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading.config import MOST, read_config, unusable_size, what_is_wrong
 from ladechat.model.loading.device import (
     Threads,
@@ -26,7 +27,7 @@ from ladechat.model.loading.device import (
     kernels_for,
     slower_on_cpu,
 )
-from ladechat.model.loading.generation_config import GenerationDefaults, GenerationFile, read_generation_config
+from ladechat.model.loading.generation_config import GenerationFile, read_generation_config
 from ladechat.model.loading.gguf_file import ENDS, GgufFile, gguf_config, read_gguf
 from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer
 from ladechat.model.loading.memory import check_described, check_memory, own_type, useful_cache_bytes
@@ -49,56 +50,12 @@ from ladechat.model.runners.cpu_layers import fuse_layers
 from ladechat.model.runners.model_runner import ModelRunner
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 from ladechat.model.runners.rope import stretched_context
-from ladechat.model.trained import Maps, fingerprint, load_maps
+from ladechat.model.trained import load_maps
 
 FALLBACK_CONTEXT = 2048
 """The context length for checkpoints that do not give their number of positions."""
 
-Report = Callable[[str], None]
-"""Called with the name of each stage at its start."""
-
-WEIGHTS_STAGE = "loading the weights"
-CHECK_STAGE = "checking that the model decodes as the method needs"
-COMPUTE = ("torch", "transformers", "torchao", "ladechat")
-"""The packages whose code computes passes."""
-
-
-@dataclass(frozen=True)
-class LoadedModel:
-    """A model ready to run, and the facts about it.
-
-    Attributes:
-        runner: runs the passes for a decoder.
-        model: the model itself (of a shared one, the shard of this process), for facts that the runner does not have.
-            Only the runner may run passes.
-        eos_ids: the tokens that end an answer, see `ladechat.model.loading.token_ids`.
-        embeddings: the number of its embeddings, for the ids from 0 on.
-        notices: sentences about the checkpoint for the user.
-        threads: the numbers of threads with which it computes on a CPU.
-        maps: the maps and heads trained for it, if any.
-    """
-
-    runner: ModelRunner
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
-    folder: Path
-    name: str
-    model_type: str
-    tokenizer_fingerprint: str
-    parameters: int
-    layers: int
-    vocabulary: int
-    context_length: int
-    device: str
-    dtype: str
-    quantization: str | None
-    sampling_defaults: GenerationDefaults | None
-    eos_ids: frozenset[int]
-    embeddings: int
-    notices: tuple[str, ...]
-    load_seconds: float
-    threads: Threads
-    maps: Maps
+UNPACKING = "unpacking the weights, which takes minutes and {}; installed with the extra llama-cpp they stay packed"
 
 
 @dataclass(frozen=True)
@@ -135,6 +92,8 @@ def load(
     quantize: str | None = None,
     kernels: Build | None = None,
     maps: Sequence[Path] = (),
+    passes: Passes = "auto",
+    packed: bool | None = None,
 ) -> LoadedModel:
     """Load a checkpoint, safetensors or GGUF, without running code that comes with it.
 
@@ -149,11 +108,17 @@ def load(
         quantize: how its weights are quantised while they are read: "int8" or "int4"; None: not at all.
         kernels: the kernels for a model in float32 on a CPU; None leaves it to torch.
         maps: files of trained maps and heads, named by the user.
+        passes: how llama.cpp computes passes, see `ladechat.model.load_packed`.
+        packed: whether llama.cpp runs a GGUF file as it is; None: where it is installed. Otherwise transformers
+            unpacks it.
 
     Raises:
         LoadError: it cannot be loaded; the message says why.
     """
     with faults_said(name, memory_is_used_up):
+        if is_gguf(folder) and (is_installed() if packed is None else packed):
+            check_options(name, dtype, quantize, workers is not None, maps)
+            return load_packed(folder, name, device, passes, report, progress)
         started = time.perf_counter()
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
@@ -173,11 +138,12 @@ def load(
             rounded = weight_only_bytes(plan.config, plan.dtype, quantize) if quantize and not on_cpu else None
             check_memory(folder, name, place, read_as, plan.cache_bytes, plan.unpacked, rounded)
         slower = slower_on_cpu(place, dtype)
-        report(WEIGHTS_STAGE if slower is None else f"{WEIGHTS_STAGE}: {slower}")
+        stage = WEIGHTS_STAGE if plan.unpacked is None or gguf is None else _unpacking(plan.unpacked, read_as)
+        report(stage if slower is None else f"{stage}: {slower}")
         with freed_at_once():
             model = _build(folder, name, plan, read_as, progress, workers, None if on_cpu else quantize)
-            packed = plan.method or quantize  # packed weights hide their number
-            parameters = described_parameters(plan.config) if packed else model.num_parameters()
+            quantised = plan.method or quantize  # packed weights hide their number
+            parameters = described_parameters(plan.config) if quantised else model.num_parameters()
             if library is not None:
                 use_kernels(model, library, quantize)
                 fuse_layers(model, library)
@@ -268,6 +234,11 @@ def _read(
     return _Plan(config, devices, number_type, own or number_type, context_length, cache_bytes, method, unpacked)
 
 
+def _unpacking(parameters: int, dtype: torch.dtype) -> str:
+    """Return the stage of a GGUF file that transformers unpacks, with its need and the way around it."""
+    return UNPACKING.format(in_words(parameters * dtype.itemsize))
+
+
 def _build(
     folder: Path,
     name: str,
@@ -315,26 +286,3 @@ def _config(folder: Path, name: str, gguf: GgufFile | None) -> Any:
 def _unsupported(message: str) -> LoadError:
     hint = "Use a decoder-only model with a KV cache: Llama, Mistral, Qwen, Gemma, Phi …"
     return LoadError("unsupported_architecture", message, hint)
-
-
-def pass_facts(loaded: LoadedModel) -> dict[str, Any]:
-    """Return the facts by which saved costs and skipped layers are looked up, except the processor.
-
-    Raises:
-        LoadError: the weights cannot be read; their fingerprint is one of the facts.
-    """
-    versions = {}
-    for package in COMPUTE:
-        with suppress(PackageNotFoundError):
-            versions[package] = version(package)
-    model = loaded.model
-    return {
-        "config": {key: value for key, value in model.config.to_dict().items() if key != "_name_or_path"},
-        "weights": fingerprint(loaded.folder),
-        "device": loaded.device,  # includes the number of devices that share the model, or the CPU's instructions
-        "dtype": loaded.dtype,
-        "quantization": loaded.quantization,
-        "attention": model.config._attn_implementation,
-        "threads": loaded.threads._asdict(),
-        "versions": versions,
-    }

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading.memory import free_memory
 from ladechat.model.trained import fingerprint
 from ladechat.train.chunks import Chunks, Text, text_fingerprint

@@ -29,7 +29,7 @@ from ladechat.engine.chat_format import ChatFormat, RefusedByTemplate
 from ladechat.files import DAMAGE, open_file
 from ladechat.model.checkpoint.chat_template import ChatTemplate
 from ladechat.model.checkpoint.marks import Marks
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.protocol import Message
 from ladechat.train.chunks import Text
 from ladechat.train.options import TrainRefused
@@ -160,7 +160,7 @@ class Writer:
             use_cache=True,
             stop_strings=[stop] if stop else None,
         )
-        output = self.loaded.model.generate(  # type: ignore[operator]  # a mixin's, unseen by mypy
+        output = self.loaded.model.generate(
             ids,
             attention_mask=seen,
             generation_config=config,

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 
 from ladechat.bench import measure
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from tests.checkpoints import load_on_cpu
 from tests.llama2 import save_checkpoint
 from tests.made_up_maps import save_made_up

@@ -18,7 +18,7 @@ from ladechat.decoder.drafters.layer_skip import LayerSkipDrafter
 from ladechat.decoder.layer_skipping_model import LayerSkippingModel
 from ladechat.decoder.loop import Decoder
 from ladechat.layer_search import write_skipped
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading import device
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import DecoderInfo, Parameter

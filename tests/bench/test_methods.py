@@ -16,7 +16,7 @@ from ladechat.bench.options import BenchRefused, method_names
 from ladechat.decoder.loop import Decoder
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Draft, Limits, Step
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading.device import Threads
 from ladechat.registry import Shared
 from ladechat.tuning.adaptive import AdaptivePolicy

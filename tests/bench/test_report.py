@@ -12,7 +12,7 @@ from ladechat.bench.figures import Difference
 from ladechat.bench.methods import TimedAnswer
 from ladechat.bench.options import KINDS
 from ladechat.bench.report import BenchReport, make_report, show, write_json
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading.device import Threads
 from tests.bench.made_up import answer, prompt
 

@@ -13,7 +13,7 @@ from ladechat.bench.prompts import make_prompts
 from ladechat.bench.questions import Question
 from ladechat.engine.chat_format import ChatFormat, EncodedPrompt
 from ladechat.engine.service import Service
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.protocol import (
     Message,
     Settings,

@@ -12,7 +12,7 @@ import torch
 
 from ladechat.engine.plain_cost import PlainStepCost
 from ladechat.engine.service import Service
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import (
     Command,

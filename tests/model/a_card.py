@@ -20,6 +20,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from ladechat.model import load as loading
 from ladechat.model import trained
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading import self_check
 
 TOKENS = range(20, 26)
@@ -90,7 +91,7 @@ def _without_values(folder: Path, name: str, place: torch.device, dtype: torch.d
     return model
 
 
-def loaded_on_a_card(folder: Path, dtype: str = "float32") -> loading.LoadedModel:
+def loaded_on_a_card(folder: Path, dtype: str = "float32") -> LoadedModel:
     """Load a checkpoint as if on a card, but for its weights, of which only shapes and types are taken."""
     with contextlib.ExitStack() as stack:
         for module, name, instead in (

@@ -9,7 +9,7 @@ from ladechat import registry
 from ladechat.decoder.hidden import TransferMaps
 from ladechat.decoder.sampler import GREEDY, Sampler, Sampling
 from ladechat.decoder.step import Limits
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.runners.tree import TreeRunner
 from tests.made_up_costs import drawn, shared
 from tests.made_up_maps import save_made_up

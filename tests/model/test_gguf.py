@@ -1,4 +1,4 @@
-"""GGUF files: the same tokens as the same weights in safetensors, and one sentence where that cannot be."""
+"""GGUF files unpacked by transformers: the tokens of the same weights in safetensors, or one sentence why not."""
 
 import importlib.util
 import subprocess
@@ -18,9 +18,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from ladechat.decoder.loop import Decoder
 from ladechat.engine.chat_format import ChatFormat
-from ladechat.model.checkpoint.fetch import GGUF_PACKAGES, fetch
+from ladechat.model.checkpoint.fetch import UNPACKING_PACKAGES, fetch
 from ladechat.model.checkpoint.files import LoadErrorCode, in_words
-from ladechat.model.load import LoadedModel, load
+from ladechat.model.load import load
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading import memory
 from ladechat.model.loading.gguf_file import read_gguf
 from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer
@@ -61,7 +62,7 @@ def written(folder: Path, model_type: str = "llama", **changes: Any) -> Path:
 
 
 def loaded(path: Path, dtype: str = "auto", **options: Any) -> LoadedModel:
-    return load_on_cpu(path, dtype, path.name, **options)
+    return load_on_cpu(path, dtype, path.name, packed=False if path.suffix == ".gguf" else None, **options)
 
 
 def tokenizer_in(path: Path) -> PreTrainedTokenizerBase:
@@ -295,13 +296,15 @@ def test_what_it_needs_once_it_is_unpacked_is_known_before_and_how_much_is_unpac
     assert weights > path.stat().st_size
     monkeypatch.setattr(memory, "free_memory", lambda device: weights)
     assert_refused(
-        lambda: load(path, "it", "cpu", dtype, lambda stage: pytest.fail("too late"), lambda _: None),
+        lambda: load(path, "it", "cpu", dtype, lambda stage: pytest.fail("too late"), lambda _: None, packed=False),
         "out_of_memory",
         f"weights {in_words(weights)}",
     )
     monkeypatch.setattr(memory, "free_memory", lambda device: 4 * weights)
     told: list[float] = []
-    assert load(path, "it", "cpu", dtype, lambda _: None, told.append).dtype == dtype
+    stages: list[str] = []
+    assert load(path, "it", "cpu", dtype, stages.append, told.append, packed=False).dtype == dtype
+    assert [stage for stage in stages if "llama-cpp" in stage and in_words(weights) in stage]
     assert told == sorted(told) and told[0] == 0 and told[-1] == 1
 
 
@@ -325,12 +328,14 @@ def test_a_file_that_is_not_there_is_refused(name: str) -> None:
     assert_refused(lambda: fetched(name), "model_not_found", f"no file {name}")
 
 
-@pytest.mark.parametrize("package", GGUF_PACKAGES)
+@pytest.mark.parametrize("package", UNPACKING_PACKAGES)
 def test_what_reads_it_is_named_where_it_is_missing(file: Path, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = importlib.util.find_spec
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else found(name))
-    error = assert_refused(lambda: fetched(str(file)), "missing_package", package)
-    assert "-m pip install 'accelerate" in error.hint
+    found, missing = importlib.util.find_spec, {"xllamacpp"}
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in missing else found(name))
+    assert fetched(str(file)) == file
+    missing.add(package)
+    error = assert_refused(lambda: fetched(str(file)), "missing_package", "xllamacpp")
+    assert "xllamacpp" in error.hint or "llama-cpp" in error.hint
 
 
 @pytest.mark.parametrize("config", [True, False])

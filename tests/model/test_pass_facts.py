@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.model.load import LoadedModel, pass_facts
+from ladechat.model.loaded import LoadedModel, pass_facts
 from ladechat.model.loading.device import Threads
 from ladechat.tuning.saved import saved_file
 from tests.checkpoints import load_on_cpu

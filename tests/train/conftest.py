@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from tests.checkpoints import load_on_cpu
 from tests.llama2 import save_checkpoint
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.train.chunks import Text
 from ladechat.train.options import TrainRefused
 from ladechat.train.text import TextFile, Writer, read_text, up_to, write_text
@@ -70,7 +70,7 @@ def test_how_a_model_would_sample_by_itself_changes_nothing(
 def test_answers_without_temperature_are_those_of_plain_decoding(loaded: LoadedModel) -> None:
     for one in writer(loaded, temperature=0.0).batch(0, 3):
         prompt = torch.tensor([one.tokens[: one.answer]])
-        expected = loaded.model.generate(  # type: ignore[operator]
+        expected = loaded.model.generate(
             prompt, do_sample=False, max_new_tokens=12, eos_token_id=sorted(loaded.eos_ids)
         )
         assert one.tokens == expected[0].tolist()[: len(one.tokens)]

@@ -18,16 +18,17 @@ from ladechat.model.checkpoint.files import (
     local_gguf,
     weight_files,
 )
+from ladechat.model.llama_cpp.library import PACKAGE, is_installed
 
-GGUF_PACKAGES = ("gguf", "accelerate")
-"""The packages with which transformers unpacks a GGUF file."""
+UNPACKING_PACKAGES = ("gguf", "accelerate")
+"""The packages with which transformers unpacks a GGUF file, where llama.cpp is not installed."""
 
 
 def fetch(name: str, progress: ByteProgress) -> Path:
     """Return the folder of a checkpoint, or its GGUF file, after a download if it is on the hub and not cached yet.
 
     Args:
-        name: "demo", a folder, a GGUF file, or a hub id such as owner/name.
+        name: "demo", a folder, a GGUF file, or a hub id such as owner/name; of GGUF files owner/name:quantisation.
         progress: called with the bytes of a download so far and in total.
 
     Raises:
@@ -39,8 +40,11 @@ def fetch(name: str, progress: ByteProgress) -> Path:
         if checkpoint is None:
             with import_explained("huggingface_hub"):  # takes half a second, which local models avoid
                 from ladechat.model.checkpoint.hub import download
+                from ladechat.model.checkpoint.hub_gguf import download_gguf
 
-            checkpoint = download(name, progress)
+            if ":" in name:
+                check_reader(name)
+            checkpoint = download_gguf(name, progress) if ":" in name else download(name, progress)
         if not is_gguf(checkpoint):
             check_kinds(name, checkpoint)
             check_names(name, [path.name for path in checkpoint.iterdir()])
@@ -72,11 +76,19 @@ def local_files(name: str) -> Path | None:
     return None
 
 
+def check_reader(name: str) -> None:
+    """Refuse a GGUF file where nothing is installed that reads it.
+
+    Raises:
+        LoadError: nothing is.
+    """
+    if not is_installed() and any(importlib.util.find_spec(package) is None for package in UNPACKING_PACKAGES):
+        message = f"{name} is a GGUF file, and what reads it is not installed: {PACKAGE}."
+        raise LoadError("missing_package", message, f"Install it beside ladechat: {command_for_extra('llama-cpp')}")
+
+
 def _gguf(name: str) -> Path:
-    missing = [package for package in GGUF_PACKAGES if importlib.util.find_spec(package) is None]
-    if missing:
-        message = f"{name} is a GGUF file, and what reads it is not installed: {' and '.join(missing)}."
-        raise LoadError("missing_package", message, f"Install it beside ladechat: {command_for_extra('gguf')}")
+    check_reader(name)
     path = local_gguf(name)
     if path is None:
         raise LoadError("model_not_found", f"There is no file {name}.", "Check the path; of the hub, fetch it first.")

@@ -139,7 +139,9 @@ def check_names(name: str, found: list[str]) -> None:
     packed = sorted(file for file in found if file.lower().endswith(GGUF))
     if packed and not weights:
         message = f"{name} has no *.safetensors file, but GGUF files such as {packed[0]}."
-        raise LoadError("no_safetensors", message, f"Name one of them, as in --model {name.rstrip('/')}/{packed[0]}.")
+        of_the_hub = known_path(name) is None or not seen(Path(name).expanduser(), Path.is_dir)
+        one = f"{name}:Q4_K_M" if of_the_hub else f"{name.rstrip('/')}/{packed[0]}"
+        raise LoadError("no_safetensors", message, f"Name one of them, as in --model {one}.")
     if "config.json" not in found:
         message = f"{name} has no config.json, so it is not a checkpoint in the Hugging Face format."
         hint = "Give the folder or the hub id that has config.json, the tokenizer and the *.safetensors files."

@@ -112,15 +112,15 @@ def _bring(name: str, commit: str, listed: dict[str, Any], progress: ByteProgres
     if missing:
         message = f"{name} has no {missing}, which its weights should be in."
         raise LoadError("no_safetensors", message, "Choose another copy of the model, one that is complete.")
-    _transfer_missing(name, commit, [listed[file] for file in weights], progress)
+    transfer_missing(name, commit, [listed[file] for file in weights], progress)
     for file in weights:
         bring(file)
-    _find_offline(folder)
+    find_offline(folder)
     return folder
 
 
-def _find_offline(folder: Path) -> None:
-    """Make this the version found offline.
+def find_offline(folder: Path) -> None:
+    """Make this folder of a version the one found offline.
 
     huggingface_hub would record the newest one, of which little is cached if it was pushed during the download.
     """
@@ -130,7 +130,13 @@ def _find_offline(folder: Path) -> None:
             replace_file(ref, folder.name.encode())
 
 
-def _transfer_missing(name: str, commit: str, weights: Sequence[Any], progress: ByteProgress) -> None:
+def transfer_missing(name: str, commit: str, weights: Sequence[Any], progress: ByteProgress) -> None:
+    """Fetch the large files of a commit that are not in the cache, given as the hub lists them.
+
+    Raises:
+        LoadError: the disk is too small.
+        Exception: as `transfer`.
+    """
     cache = Path(constants.HF_HUB_CACHE).expanduser().resolve()
     repository = repo_folder_name(repo_id=name, repo_type="model")
     files = []

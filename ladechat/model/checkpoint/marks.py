@@ -73,8 +73,10 @@ class Marks:
 
     def _places(self, text: str) -> Iterator[tuple[int, int]]:
         if not self._tokenizer.is_fast:
-            places = ((text.find(token.content), number) for number, token in self._names.items())
-            yield from ((number, place + 1) for place, number in sorted(places) if place >= 0)
+            # One pattern of all marks takes a second to compile where there are thousands.
+            present = sorted((name for name in self._by_text if name in text), key=len, reverse=True)
+            marks = re.compile("|".join(map(re.escape, present)) or "(?!)")
+            yield from ((self._by_text[found[0]], found.start() + 1) for found in marks.finditer(text))
             return
         encoding = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         for number, (start, end) in zip(encoding["input_ids"], encoding["offset_mapping"], strict=True):
@@ -82,6 +84,10 @@ class Marks:
                 start = end - len(text[start:end].lstrip())  # some marks include the space before them
                 if end - start > 1:
                     yield number, start + 1
+
+    @cached_property
+    def _by_text(self) -> dict[str, int]:
+        return {str(token.content): number for number, token in self._names.items()}
 
     def ids_in(self, text: str) -> list[int]:
         """Return the ids of the marks in a text, in order."""

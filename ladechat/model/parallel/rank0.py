@@ -12,8 +12,7 @@ from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.parallel.workers import READ_ON, Workers
-from ladechat.model.runners.kv_cache import SlabCache
-from ladechat.model.runners.model_runner import ModelRunner
+from ladechat.model.runners.model_runner import Cache, ModelRunner
 
 LOGITS_ONLY = "A model that several processes share gives logits alone."
 
@@ -52,7 +51,7 @@ class Rank0Runner:
         return self._runner.max_positions
 
     @property
-    def cache(self) -> SlabCache | None:
+    def cache(self) -> Cache | None:
         """See `ModelRunner.cache`: that of this process's heads."""
         return self._runner.cache
 

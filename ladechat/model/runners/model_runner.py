@@ -6,12 +6,20 @@ from typing import Protocol
 import torch
 
 from ladechat.decoder.runner import Runner
-from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.layer_loop import LayerLoop
 
 
+class Cache(Protocol):
+    """A KV cache whose size is known."""
+
+    @property
+    def nbytes(self) -> int:
+        """Its size in bytes."""
+        ...
+
+
 class ModelRunner(Runner, Protocol):
-    """A runner of one model. The tree runner, the single-token runner and rank 0's satisfy it.
+    """A runner of one model. The tree runner, the single-token runner, rank 0's and the packed runner satisfy it.
 
     One that can draft with some of its layers skipped is a `ladechat.decoder.layer_skipping_model.LayerSkippingModel`,
     too.
@@ -28,8 +36,8 @@ class ModelRunner(Runner, Protocol):
         ...
 
     @property
-    def cache(self) -> SlabCache | None:
-        """The KV cache, where it is one of our slabs; else None."""
+    def cache(self) -> Cache | None:
+        """The KV cache; None where its size is unknown."""
         ...
 
     def cached_prefix(self, tokens: Sequence[int]) -> int:

@@ -8,7 +8,8 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from ladechat.model.checkpoint.files import LoadError, LoadErrorCode
-from ladechat.model.load import LoadedModel, load
+from ladechat.model.load import load
+from ladechat.model.loaded import LoadedModel
 from tests.engine.tokenizers import sentencepiece
 from tests.model.refusals import assert_refused
 from tests.tiny import SHAPE

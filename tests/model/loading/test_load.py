@@ -12,7 +12,8 @@ from transformers.models.auto import auto_factory
 from ladechat.decoder.loop import Decoder
 from ladechat.engine.chat_format import ChatFormat
 from ladechat.model.checkpoint.files import tokenizer_fingerprint
-from ladechat.model.load import CHECK_STAGE, WEIGHTS_STAGE, load
+from ladechat.model.load import load
+from ladechat.model.load_packed import CHECK_STAGE, WEIGHTS_STAGE
 from ladechat.model.loading.device import choose_dtype
 from ladechat.protocol import Message
 from tests.checkpoints import save, save_recurrent

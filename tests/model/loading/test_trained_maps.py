@@ -9,7 +9,7 @@ import torch
 
 from ladechat.decoder.hidden import Want
 from ladechat.decoder.verify_mask import SlotTree
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.parallel.rank0 import LOGITS_ONLY, Rank0Runner
 from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.trained import KINDS, fingerprint, trained_folder, write_trained

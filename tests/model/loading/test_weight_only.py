@@ -13,7 +13,7 @@ from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.checkpoint.files import LoadErrorCode
 from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.kernels.swap import PackedEmbedding, PackedLinear
-from ladechat.model.load import LoadedModel
+from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading import quantization
 from ladechat.model.loading.quantization import check_weight_only
 from ladechat.model.loading.weights import load_weights

