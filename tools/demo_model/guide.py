@@ -40,11 +40,14 @@ def _topics() -> Iterator[Topic]:
 
 
 TOPICS = tuple(_topics())
+ASKED_ONCE_MORE = 40
+"""So many wordings of a question about a topic make it come once more: each wording has to be heard."""
+WEIGHTS = [1 + len(topic.questions) / ASKED_ONCE_MORE for topic in TOPICS]
 
 
 def write(rng: Random) -> list[Exchange]:
     """A question about one topic, and up to three that follow from the answers."""
-    topic = rng.choice(TOPICS)
+    [topic] = rng.choices(TOPICS, WEIGHTS)
     if topic.details and rng.random() < 0.1:
         return [_detail(topic, rng.choice(topic.names), rng)]
     told, kept_back = _some_facts(topic, rng)

@@ -87,7 +87,7 @@ _LATER = Recipe(
 )
 """A short run that teaches something more to a model that can do most of it."""
 
-# The last run has its long sequences first: at the end of the others the rate is too low to learn from them.
+# The last runs have their long sequences first: at the end of the others the rate is too low to learn from them.
 _LONG_FIRST = (Phase(0.12, CONTEXT, 20), Phase(0.25, 1024, 12), Phase(0.88, 256, 6), Phase(1.0, 512, 8))
 
 RUNS = (
@@ -97,6 +97,9 @@ RUNS = (
     replace(_LATER, seed=4),
     replace(_LATER, seed=5, matrix_rate=0.006, vector_rate=0.0009),
     replace(_LATER, seed=6, steps=1600, phases=_LONG_FIRST),
+    replace(_LATER, seed=7, steps=1600, phases=_LONG_FIRST),
+    replace(_LATER, seed=8, steps=1600, phases=_LONG_FIRST),
+    replace(_LATER, seed=9, steps=1400, phases=_LONG_FIRST),
 )
 """The runs that made the bundled model, each from the weights of the one before, with other conversations."""
 
