@@ -21,14 +21,13 @@ from ladechat.lessons.scene import (
 
 BEGINNING = (
     "No window, no pool. Half-way up, three trained matrices make pseudo states of a hidden state, for the next three "
-    "places; a later one sees the earlier. They go through the upper layers in the same pass; the output layer reads "
-    "a guess from each."
+    "places; a later one sees the earlier. They pass the upper layers with the rest; a guess is read from each."
 )
 QUESTION = "How many tokens will the next pass bring?"
-TASK = "The guesses form a tree of drafts. Move 'drafts' to 1, one a pass, ask again."
+TASK = "Guesses of one place follow those before, the likeliest in a tree. Move 'drafts' to 1, ask again."
 END = (
-    "The matrices are trained on the model's own text; model and answer stay the same. Lookahead decoding needs no "
-    "training."
+    "More of its guesses are right than of Medusa's trained heads, see t+2. Trained on the model's own text, by "
+    "cross-entropy or KL; the model stays as it is. Lookahead decoding needs no training."
 )
 
 

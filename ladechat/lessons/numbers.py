@@ -26,8 +26,8 @@ BEGINNING = (
 QUESTION = "How many tokens a pass will the answer come to?"
 TASK = "Make this answer faster by the clock: move W, N or G, ask again."
 END = (
-    "Which is best depends on the cost of a slot: little on an idle GPU, more on a CPU or with many users. 'auto' "
-    "drafts what pays; moving W, N or G ends it."
+    "Best depends on the cost of a slot: little on an idle GPU, more where computing outweighs reading the weights: a "
+    "CPU, many users, long texts, some hundred slots. 'auto' drafts what pays; moving W, N or G ends it."
 )
 FASTER = 1.05
 """The gain in time that counts as one; less may be chance."""

@@ -7,12 +7,12 @@ from ladechat.widgets.steps.explained import source_of
 
 BEGINNING = (
     "The pool keeps n-grams of the window, the prompt and the text. Before each pass we ask it what followed the last "
-    "token; what followed the last four comes first. Up to G answers, the guesses, go into the pass, the verification "
-    "branch."
+    "token: first what followed the same four, then three, two, one. Up to G answers, the guesses, go into the pass, "
+    "the verification branch."
 )
 QUESTION = "Will the pool have a guess for the next pass?"
 TASK = "And without the pool's guesses? Move G to 0, ask again."
-END = "It is kept from answer to answer, so it knows the words of your conversation."
+END = "It is kept from answer to answer, so it knows the words of your conversation; when full, the oldest leave."
 
 
 def tried(run: Run) -> list[Candidate]:

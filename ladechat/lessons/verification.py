@@ -32,8 +32,8 @@ SEEN = (
 QUESTION = "How many tokens will the next pass bring?"
 TASK = "Does the text depend on drafts? Move N to 5, ask again."
 END = (
-    "Guesses decide what is computed, never what is written. At T > 0 the token is drawn first, then compared. In 16 "
-    "bits, near ties may swap."
+    "At T > 0 the token is drawn first, by plain decoding's dice: same seed, same text. In 16 bits sums round by pass "
+    "size: near ties may swap."
 )
 
 
