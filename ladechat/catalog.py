@@ -121,7 +121,7 @@ register(
         name="suffix",
         label="suffix matching",
         help="Guess what followed the longest match in the text and in earlier answers.",
-        parameters=[Parameter("nodes", "drafts", "The most drafts a pass tries.", 8, 1, 64)],
+        parameters=[Parameter("nodes", "nodes", "The most drafts a pass tries.", 8, 1, 64)],
     )
 )
 register(
@@ -129,7 +129,7 @@ register(
         name="recycling",
         label="token recycling",
         help="Guess from a table of the likeliest successors of each token, filled by every pass.",
-        parameters=[Parameter("nodes", "drafts", "The most drafts a pass tries.", 8, 1, 64)],
+        parameters=[Parameter("nodes", "nodes", "The most drafts a pass tries.", 8, 1, 64)],
     )
 )
 register(
@@ -138,7 +138,7 @@ register(
         label="hidden transfer",
         help="Guess with trained matrices half-way up the model; the upper layers still work on what they guess.",
         parameters=[
-            Parameter("nodes", "drafts", "The most drafts a pass tries, likeliest first.", 16, 1, 64),
+            Parameter("nodes", "nodes", "The most drafts a pass tries, likeliest first.", 16, 1, 64),
             Parameter(
                 "carriers",
                 "carriers",
@@ -157,7 +157,7 @@ register(
         name="medusa",
         label="Medusa",
         help="Guess with trained heads on the state after the last layer.",
-        parameters=[Parameter("nodes", "drafts", "The most drafts a pass tries, likeliest first.", 16, 1, 64)],
+        parameters=[Parameter("nodes", "nodes", "The most drafts a pass tries, likeliest first.", 16, 1, 64)],
         needs="medusa",
     )
 )
@@ -166,7 +166,7 @@ register(
         name="layer_skip",
         label="layer skipping",
         help="Guess with the model itself, some of its layers skipped, a pass for each guess.",
-        parameters=[Parameter("nodes", "drafts", "The most drafts a pass tries.", 8, 1, 64)],
+        parameters=[Parameter("nodes", "nodes", "The most drafts a pass tries.", 8, 1, 64)],
         least_layers=2,
     )
 )

@@ -24,9 +24,9 @@ BEGINNING = (
     "places; a later one sees the earlier. They pass the upper layers with the rest; a guess is read from each."
 )
 QUESTION = "How many tokens will the next pass bring?"
-TASK = "Guesses of one place follow those before, the likeliest in a tree. Move 'drafts' to 1, ask again."
+TASK = "Guesses of one place follow those before, the likeliest in a tree. Move 'nodes' to 1, ask again."
 END = (
-    "More of its guesses are right than of Medusa's trained heads, see t+2. Trained on the model's own text, by "
+    "More of its guesses are right than of Medusa's trained heads: the table. Trained on the model's own text, by "
     "cross-entropy or KL; the model stays as it is. Lookahead decoding needs no training."
 )
 
@@ -64,7 +64,7 @@ SCENE = Scene(
         Say(BEGINNING, LENS),
         LookCard(_sharpened, _layers, LENS),
         Predict(QUESTION, ("one", "two", "three", "four or more"), by_tokens(4), _next_pass, LENS),
-        Task(TASK, "nodes", set_to("nodes", "drafts", 1, 1), _single, POOL),
+        Task(TASK, "nodes", set_to("nodes", "nodes", 1, 1), _single, POOL),
         Say(END, METHODS),
     ),
     asks=("What are carriers?", "How are the maps trained?"),

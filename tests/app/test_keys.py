@@ -200,7 +200,7 @@ async def test_the_footer_names_the_keys_in_their_order_and_has_room_for_all(siz
         await press(pilot, "backspace", "f6", brings=lambda: names() == looking_back)
 
 
-FOUND = {"record the": "Record the session", "gif": "Export conversation", "history": "Conversations"}
+FOUND = {"record the": "Record the session", "gif": "Export conversation", "rename or": "Conversations"}
 """What is typed into the palette, and what is found: by its title, and by what is said of it."""
 
 

@@ -43,7 +43,7 @@ def test_every_screen_comes_when_it_is_asked_for_and_goes_again(
     terminal.press("F10")
     terminal.wait_for("The mask alone", lambda screen: "lookahead branch" in screen and not WINDOW.search(screen))
     terminal.press("F10")
-    terminal.wait_for("The biography alone", lambda screen: "biography of a token" in screen)
+    terminal.wait_for("The history alone", lambda screen: "history of a token" in screen)
     terminal.press("F10", "Escape")
     terminal.wait_for("All panels, at the newest step", lambda screen: "of this answer" not in screen)
 

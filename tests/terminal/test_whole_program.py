@@ -22,7 +22,7 @@ PANELS = (
     r"Jacobi window.* W 5 · N 3",
     r"n-gram pool.* hit \d+ %",
     r"\d+(/| of )\d+ reached draft",
-    r"[\d.]+ tokens a pass +[\d.]+ tok/s",
+    r"[\d.]+ tokens a pass +[\d.]+ tok/s|machine busy: no times",
     r"cpu · float32|cuda",
 )
 

@@ -1,4 +1,4 @@
-"""The biography of a token says what step events prove, and nothing else."""
+"""The history of a token says what step events prove, and nothing else."""
 
 from collections.abc import Sequence
 
