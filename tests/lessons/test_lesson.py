@@ -322,7 +322,7 @@ def single(scene: Scene, card: Task) -> bool:
 
 
 def test_scene_2_waits_for_the_right_word_at_the_wrong_place() -> None:
-    """It is what the scene is about, and was only said at its end."""
+    """The scene is about the right word at the wrong place, so it stops at such a pass."""
     card = [one for one in SCENES[1].cards if isinstance(one, LookCard)][1]
     block = sample_steps.window_view([["What", " is", " a"]], ["x", "y", "z"])
     right_place = sample_steps.window_view([["What", " a", " b"]], ["x", "y", "z"])

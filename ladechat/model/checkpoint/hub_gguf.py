@@ -17,7 +17,7 @@ PART = re.compile(r"-(\d{5})-of-(\d{5})(?=\.gguf$)")
 """The end of the name of a file that is one part of a model."""
 
 PLAIN_NAME = re.compile(r"(?:[\w][\w. +-]*/)*[\w][\w. +-]*\.gguf", re.IGNORECASE)
-"""The name of a file that lies in its repository: without a way out of it."""
+"""The name of a file inside its repository: no absolute path, no folder above."""
 
 NO_MODEL = ("mmproj", "imatrix")
 """Words in the names of GGUF files that hold something else."""

@@ -175,7 +175,7 @@ class PackedRunner:
                 self._read(accepted[start : start + self._slots])
 
     def set_aside(self, tokens: Sequence[int]) -> None:
-        """See `ModelRunner.set_aside`. A text of a model with a recurrent state is read again."""
+        """See `ModelRunner.set_aside`. Does nothing for a model with a recurrent state, whose text is read anew."""
         if self._context is None or self._model.has_state:
             return
         self._drop_pending()

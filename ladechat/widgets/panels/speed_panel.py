@@ -63,8 +63,8 @@ class SpeedPanel(AnswerPanel):
     costs: reactive[Sequence[protocol.PassCost]] = reactive(())
     """What passes cost on this machine, the first of one slot; empty if that is not known."""
     untimed: reactive[int | None] = reactive(0)
-    """The number of first passes whose times do not count, since they were slowed down for the viewer; None: all of
-    them. A processor that idles between passes is slower.
+    """How many passes at the beginning of the answer are left out of its times, as they were slowed down for the
+    viewer; None: all of them. A processor that idles between passes is slower.
     """
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""GGUF files of a hub: the quantisation that is asked for, resumed, checked, and found again without a network."""
+"""GGUF files of the hub: the file of the named quantisation is fetched alone, resumed, checked, and found offline."""
 
 import httpx
 import pytest
