@@ -1,11 +1,12 @@
 """Decoders on a real chat model: ladechat in 16, 8 and 4 bits, transformers, llama.cpp, an older checkout; in one run.
 
-Run as `python -m benchmarks.real --model FOLDER --questions FILE.jsonl [--llama-cpp [PYTHON]] [--old CHECKOUT]
-[--temperature T] [--out FILE.json]`; the last line that `make real-model` prints is the folder of a model. The
-questions are in the format of Spec-Bench: a JSON object a line with `id`, `category` and `turns`, of which the first is
-asked. llama.cpp takes part if llama-cpp-python is there, best built for this machine (`CMAKE_ARGS=-DGGML_NATIVE=ON pip
-install --no-binary llama-cpp-python llama-cpp-python`; where there is AMX by clang, since what gcc 12 builds of it ends
-with an illegal instruction).
+Run as `python -m benchmarks.real --model FOLDER --questions FILE.jsonl [--llama-cpp [PYTHON]] [--packed FILE.gguf]
+[--old CHECKOUT] [--temperature T] [--out FILE.json]`; the last line that `make real-model` prints is the folder of a
+model. The questions are in the format of Spec-Bench: a JSON object a line with `id`, `category` and `turns`, of which
+the first is asked. llama.cpp takes part if llama-cpp-python is there, best built for this machine
+(`CMAKE_ARGS=-DGGML_NATIVE=ON pip install --no-binary llama-cpp-python llama-cpp-python`; where there is AMX by clang,
+since what gcc 12 builds of it ends with an illegal instruction). A file of --packed is the same model as GGUF: our
+decoders and llama.cpp both run it as it is.
 
 Each implementation has a process of its own with its own copy of the model, on all cores. All methods answer a question
 before any gets the next, one at a time, in an order that changes. Every answer begins with an empty KV cache and new
@@ -31,6 +32,7 @@ from benchmarks.common import RESULTS, ROOT, command_line, console
 from benchmarks.real_answers import Answers
 from benchmarks.real_gguf import write_in_16_bits
 from benchmarks.real_llama import KINDS
+from benchmarks.real_packed import SPECULATIONS
 from benchmarks.real_processes import Process
 from benchmarks.real_questions import Question, chosen, read_questions, tokenized
 from benchmarks.real_report import AUTO, make_report, show
@@ -87,6 +89,7 @@ def read_options() -> argparse.Namespace:
         metavar="PYTHON",
         help="llama.cpp takes part, by the llama-cpp-python of this interpreter or of another",
     )
+    parser.add_argument("--packed", type=Path, action="append", default=[], help="a GGUF file; may be given again")
     parser.add_argument("--old", type=Path, help="an older checkout of ladechat, whose decoders take part as well")
     parser.add_argument("--decoders", default=DECODERS, help="of this checkout, besides plain decoding")
     parser.add_argument("--settings", action="append", metavar="W,N,G", help="of lookahead; may be given again")
@@ -115,6 +118,7 @@ def about(options: argparse.Namespace, questions: Sequence[Question]) -> dict[st
         "settings": options.settings or SETTINGS,
         "quantize": listed(options.quantize),
         "llama_cpp": options.llama_cpp is not None,
+        "packed": [file.name for file in options.packed],
         "without": options.without,
         "tokens": options.tokens,
         "rounds": options.rounds,
@@ -145,6 +149,11 @@ def start(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Proc
         file = write_in_16_bits(options.model, folder / "BF16.gguf")
         for kind in KINDS:
             yield process(f"llama.cpp {kind}", model=file, python=options.llama_cpp)
+    for file in options.packed:
+        name, packed = process("packed", model=file, decoders=decoders)
+        yield f"{name} {file.stem}", packed
+        for name in ("packed, llama.cpp", *(f"packed, llama.cpp {kind}" for kind in SPECULATIONS)):
+            yield f"{name} {file.stem}", process(name, model=file)[1]
     if options.old is not None:
         yield process("older", options.old, decoders=decoders, settings=settings)
 

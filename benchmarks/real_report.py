@@ -30,6 +30,9 @@ COMPARED = (
 )
 """The ratios that are said with their least kind of question, where both took part."""
 
+PACKED = ((PLAIN, "as it is"), (AUTO, "as it is"), (AUTO, PLAIN), (AUTO, "ngram-simple"), (AUTO, "ngram-mod"))
+"""The same of each GGUF file."""
+
 SAME_TEXT = ("this", "older", "transformers")
 """Implementations whose greedy texts differ from plain decoding only where two tokens nearly tie."""
 
@@ -85,7 +88,15 @@ def compared(methods: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     fastest = max(
         settings, key=lambda name: methods[name]["overall"]["tokens_per_second"] or 0.0, default=by_hand().name
     )
-    for pair in (*COMPARED, (fastest, PLAIN)):
+    files = [
+        name.removesuffix(f" {AUTO}") for name in methods if f"llama.cpp {name.removesuffix(AUTO)}as it is" in methods
+    ]
+    named = [
+        (f"{file} {one}", f"{file} {PLAIN}" if base == PLAIN else f"llama.cpp {file} {base}")
+        for file in files
+        for one, base in PACKED
+    ]
+    for pair in (*COMPARED, *named, (fastest, PLAIN)):
         if set(pair) <= methods.keys():
             yield pair
 

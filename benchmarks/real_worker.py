@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -89,15 +89,30 @@ def of_this(
     folder: Path, decoders: Sequence[str], settings: Settings, prefix: str = "", quantize: str | None = None
 ) -> Implementation:
     """Decoders of the checkout that is imported here."""
-    from ladechat.bench.methods import make_methods
-    from ladechat.decoder.verify_mask import SlotTree
     from ladechat.model.kernels.build import Build
     from ladechat.model.load import load
-    from ladechat.model.loading.device import kernel_threads
 
     loaded = load(
         folder, folder.name, "cpu", "float32", lambda _: None, lambda _: None, quantize=quantize, kernels=Build()
     )
+    return _loaded(loaded, decoders, settings, prefix, read_bytes(loaded.model))
+
+
+def of_packed(file: Path, decoders: Sequence[str], settings: Settings) -> Implementation:
+    """Decoders of this checkout on a GGUF file, which stays packed."""
+    from benchmarks.real_packed import VERSION, label
+    from ladechat.model.load import load
+
+    loaded = load(file, file.name, "cpu", "auto", lambda _: None, lambda _: None)
+    made = _loaded(loaded, decoders, settings, f"{label(file)} ", file.stat().st_size)
+    return replace(made, version=f"{VERSION}, {loaded.quantization}")
+
+
+def _loaded(loaded: Any, decoders: Sequence[str], settings: Settings, prefix: str, weight_bytes: int) -> Implementation:
+    from ladechat.bench.methods import make_methods
+    from ladechat.decoder.verify_mask import SlotTree
+    from ladechat.model.loading.device import kernel_threads
+
     methods = {prefix + method.name: _method(method) for method in make_methods(loaded, decoders, settings)}
 
     def logits(text: list[int]) -> list[float]:
@@ -107,7 +122,7 @@ def of_this(
         loaded.runner.commit([])
         return found
 
-    return Implementation(methods, kernel_threads(), read_bytes(loaded.model), loaded.eos_ids, logits)
+    return Implementation(methods, kernel_threads(), weight_bytes, loaded.eos_ids, logits)
 
 
 def of_llama_cpp(file: Path, _decoders: Sequence[str], _settings: Settings, kind: str) -> Implementation:
@@ -124,6 +139,26 @@ def of_llama_cpp(file: Path, _decoders: Sequence[str], _settings: Settings, kind
     guesses = {f"llama.cpp {kind}": None, f"llama.cpp {kind} prompt lookup": model.prompt_lookup()}
     methods = {name: partial(answer, guess=guess) for name, guess in guesses.items()}
     return Implementation(methods, threads, model.weight_bytes, version=model.version)
+
+
+def of_loop(file: Path, _decoders: Sequence[str], _settings: Settings) -> Implementation:
+    """llama.cpp on a GGUF file as it is, called through its own interface."""
+    from benchmarks.real_packed import VERSION, Loop, label
+
+    threads = int(os.environ["OMP_NUM_THREADS"])
+    loop = Loop(file, threads)
+    methods = {f"llama.cpp {label(file)} as it is": loop.answer}
+    return Implementation(methods, threads, file.stat().st_size, version=VERSION)
+
+
+def of_server(file: Path, _decoders: Sequence[str], _settings: Settings, speculation: str) -> Implementation:
+    """llama.cpp's server on a GGUF file as it is, with its own speculation."""
+    from benchmarks.real_packed import VERSION, Server, label
+
+    threads = int(os.environ["OMP_NUM_THREADS"])
+    server = Server(file, threads, speculation)
+    methods = {f"llama.cpp {label(file)} {speculation}": server.answer}
+    return Implementation(methods, threads, file.stat().st_size, version=VERSION)
 
 
 def _method(method: Any) -> Callable[[Request], Reply]:
@@ -151,6 +186,9 @@ IMPLEMENTATIONS: dict[str, Callable[[Path, Sequence[str], Settings], Implementat
     "this": of_this,
     "older": partial(of_this, prefix="old "),
     **{kind: partial(of_this, prefix=f"{kind} ", quantize=kind) for kind in ("int8", "int4")},
+    "packed": of_packed,
+    "packed, llama.cpp": of_loop,
+    **{f"packed, llama.cpp {kind}": partial(of_server, speculation=kind) for kind in ("ngram-simple", "ngram-mod")},
     **{f"llama.cpp {kind}": partial(of_llama_cpp, kind=kind) for kind in ("BF16", "Q8_0", "Q4_0")},
 }
 

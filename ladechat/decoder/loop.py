@@ -93,7 +93,7 @@ class Decoder:
             # 2. Draft, 3. Choose
             began = time.perf_counter()
             room, drafting = Room(ending.room, runner.max_positions), self.policy.drafting()
-            proposals = [one.propose(room) if drafting else NOTHING for one in self.drafters]
+            proposals = [one.propose(room) if drafting or one.free else NOTHING for one in self.drafters]
             plan = self.policy.choose(text[-1], proposals)
             tree = plan.tree
 

@@ -19,7 +19,7 @@ class Why(StrEnum):
     """The reason for the number of slots of a pass."""
 
     PAUSED = "paused"
-    """Drafting has not paid for a while, so no drafter was called. One slot."""
+    """Drafting has not paid for a while, so only drafters that take no time were asked, and found nothing. One slot."""
 
     NONE = "none"
     """No available draft is expected to be worth its slot. One slot."""

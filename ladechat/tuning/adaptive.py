@@ -12,7 +12,7 @@ from ladechat.decoder.drafters.drafter import ROOT, PassResult, Proposal
 from ladechat.decoder.policy import NOT_TAKEN, PassPlan, add_whole
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.tuning.costs import PassCosts
-from ladechat.tuning.learning import TRIAL, AcceptanceRates, Backoff, HiddenRows, RunningMean, leaf_chances
+from ladechat.tuning.learning import TRIAL, AcceptanceRates, Backoff, HiddenRows, Realised, RunningMean, leaf_chances
 
 MAX_DRAFTS = 63  # in a pass: with the last token, 64 slots
 LEAST_CHANCE = 0.001  # a less likely draft is not worth a slot on any device
@@ -61,13 +61,15 @@ class AdaptivePolicy:
 
     A node's chance is the product of the acceptance rates on its path. Taken by falling chance, n nodes are expected to
     yield 1 + Σ chances tokens from a pass of n + 1 slots: the n with the most tokens per second is taken. Where even
-    that, with the time that drafting takes, is slower than plain decoding, drafting pauses for longer and longer.
+    that, with the time that drafting takes, is slower than plain decoding, drafting pauses for longer and longer; only
+    drafters that take no time are still asked.
     """
 
     def __init__(self, costs: PassCosts, rates: AcceptanceRates | None = None) -> None:
         self.forecast = Forecast()  # of the latest pass
         self._costs = costs
         self._rates, self._rows = AcceptanceRates() if rates is None else rates, HiddenRows()
+        self._realised = Realised()
         self._backoff = Backoff(UNPAID_STEPS, 1, LONGEST_PAUSE)
         self._overheads = [RunningMean(OVERHEAD_MEMORY, 0.0) for _ in ALIKE]
 
@@ -78,8 +80,8 @@ class AdaptivePolicy:
     def choose(self, last_token: int, proposals: Sequence[Proposal]) -> PassPlan:
         """Return the tree with the most expected tokens per second; whole proposals are always included."""
         tree = SlotTree(last_token)
-        if not self.drafting():
-            self.forecast = Forecast()
+        if not any(one.nodes or one.from_hidden for one in proposals):
+            self.forecast = Forecast(drafting=self.drafting())
             return PassPlan(tree, [[] for _ in proposals], ())
         slots = [add_whole(tree, one) if one.whole else [NOT_TAKEN] * len(one.nodes) for one in proposals]
         least = len(tree)
@@ -97,6 +99,9 @@ class AdaptivePolicy:
         overhead = self._overhead(carriers)
         cost = (float(self._costs.curve(len(tree))[-1]) + overhead) / float(self._costs.curve(1)[0])
         self.forecast = Forecast(True, len(tree), least, expected, cost, overhead, carriers, rows_pay, saved)
+        if not self.drafting() and not self.forecast.pays:
+            self.forecast = Forecast()
+            return PassPlan(SlotTree(last_token), [[NOT_TAKEN] * len(one.nodes) for one in proposals], ())
         taken = [[slot if slot < len(tree) else NOT_TAKEN for slot in own] for own in slots]
         # Hidden states of the last pass before a pause would not be used.
         pauses = self._backoff.left == 1 and not self.forecast.continues
@@ -107,6 +112,8 @@ class AdaptivePolicy:
         forecast, seconds, hidden = self.forecast, result.forward_seconds, result.hidden
         for proposal in proposals:
             self._rates.observe(proposal.nodes, result.tokens)
+        if forecast.slots > forecast.least == 1:
+            self._realised.observe(forecast.tokens - 1, len(result.tokens) - 1)
         # Of the requested slots, a pass with pseudo rows may have left some out.
         carriers = () if hidden is None else forecast.carriers if hidden.pseudo is None else hidden.carriers
         kind = WITH_HIDDEN if carriers else DRAFTING if forecast.drafting else PLAIN
@@ -136,7 +143,7 @@ class AdaptivePolicy:
 
     def _best(self, least: int, chances: Sequence[float]) -> tuple[int, list[float], float]:
         """Return how many drafts to add to `least` slots, the expected tokens of 0, 1 … of them, the step's seconds."""
-        expected = np.cumsum([1.0, *chances])
+        expected = 1.0 + np.cumsum([0.0, *chances]) * self._realised.share
         seconds = self._costs.curve(least + len(chances))[least - 1 :] + self._beyond(DRAFTING, PLAIN)
         best = int(np.argmax(expected / seconds))
         return best, expected.tolist(), float(seconds[best])

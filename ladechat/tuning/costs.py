@@ -12,7 +12,8 @@ from ladechat.decoder.verify_mask import SlotTree
 from ladechat.tuning.saved import read_value, write_value
 
 SIZES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # the numbers of slots for which passes are timed
-ROUNDS, AGAIN = 3, (1,) * 5  # after a large pass it takes some plain ones until these are as fast as in plain decoding
+ROUNDS, AGAIN = 3, (1,) * 5  # after loading, or a large pass, it takes some plain ones until these are fast
+QUICK_SECONDS = 0.1  # of a plain pass: slower ones are not repeated before the first round
 BUDGET_SECONDS = 1.0  # no further round starts after so long
 TOO_DEAR = 8.0  # a pass of more than so many plain ones hardly pays: larger ones are not timed but extrapolated
 NEARLY_FREE = 1.3  # plain passes
@@ -39,15 +40,15 @@ class PassCosts:
 
     def measure(self) -> None:
         """Time all sizes between two passes, in rounds, and take each one's minimum: other load only adds to it."""
-        best: dict[int, float] = {}
         began = time.perf_counter()
         self._runner.prepare()
         timing = time.perf_counter()
+        best = {1: timed_pass(self._runner, 1)}
         for number in range(ROUNDS):
             if number and time.perf_counter() - timing > BUDGET_SECONDS:
                 break
-            for size in (*AGAIN, *SIZES) if number else SIZES:
-                dear = bool(best) and max(best.values()) > TOO_DEAR * best[1] and size not in best
+            for size in (*AGAIN, *SIZES) if number or best[1] < QUICK_SECONDS else SIZES[1:]:
+                dear = max(best.values()) > TOO_DEAR * best[1] and size not in best
                 if size <= self._runner.max_positions and not dear:
                     best[size] = min(timed_pass(self._runner, size), best.get(size, np.inf))
                     if best[size] > TOO_DEAR * best[1]:  # or it was a single stall

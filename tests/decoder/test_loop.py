@@ -126,6 +126,14 @@ def test_a_policy_may_leave_drafts_out_and_ask_nobody() -> None:
     assert len(drafter.rooms) == (len(steps) + 1) // 2
 
 
+def test_a_drafter_that_is_free_is_asked_in_every_step() -> None:
+    drafter = ToyDrafter(EXAMPLE)
+    drafter.free = True
+    steps = run(Decoder(TableRunner(says_the_sentence), [drafter], Choosy()), [SEE, THE], 6)
+    assert [token for step in steps for token in step.tokens] == list(SENTENCE[2:])
+    assert len(drafter.rooms) == len(steps)
+
+
 class Wanting(ToyDrafter):
     """Wants the hidden states of all slots."""
 

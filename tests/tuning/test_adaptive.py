@@ -50,14 +50,15 @@ def step(
     row_seconds: float = 0.0,
     most_carriers: int = MAX_DRAFTS + 1,
     drafting_seconds: float = 0.0,
+    free_drafters: bool = False,
 ) -> tuple[bool, PassPlan]:
     """One pass of the loop, with a model that goes on with `text`. Whether there were drafts, and what was chosen.
 
     The pass takes a second, and longer with each slot that carries rows; of those that may, only the first ones do.
-    Looking for drafts takes `drafting_seconds`.
+    Looking for drafts takes `drafting_seconds`; drafters that are free are asked in a pause, too.
     """
     drafting = policy.drafting()
-    asked = proposals if drafting else [NOTHING] * len(proposals)
+    asked = proposals if drafting or free_drafters else [NOTHING] * len(proposals)
     choice = policy.choose(LAST, asked)
     path, slot = [], 0
     for token in text:
@@ -230,6 +231,26 @@ def test_drafts_that_were_left_out_are_judged_too() -> None:
     assert len(policy.choose(LAST, [unlikely]).tree) == 2
 
 
+def test_drafts_that_bring_less_than_their_rates_promise_are_left_out() -> None:
+    """Each of three drafters is right in a third of its proposals, but never where all three would pay together."""
+    policy = AdaptivePolicy(MadeUpCosts(lambda slots: 1.0 if slots == 1 else 1.7))
+    rivals = [chain([token], 0.5, kind=str(token)) for token in (THE, CAT, DOG)]
+    slots = list[int]()
+    for _ in range(100):
+        for one, token in zip(rivals, (THE, CAT, DOG), strict=True):
+            step(policy, [one], [token], free_drafters=True)
+        slots += [len(step(policy, rivals, free_drafters=True)[1].tree) for _ in range(2)]
+    assert 4 in slots
+    assert set(slots[-20:]) == {1}
+
+
+def test_drafts_that_are_nearly_sure_get_their_chance_whatever_others_brought() -> None:
+    wary = AdaptivePolicy(MadeUpCosts(moderate))
+    for _ in range(300):
+        step(wary, [chain([THE], 0.9), chain([CAT], 0.9)], [DOG])
+    assert len(wary.choose(LAST, [chain([SAT] * 8, 0.95)]).tree) > 1
+
+
 def test_every_pass_is_told_to_the_costs() -> None:
     costs = NotedCosts(free)
     policy = AdaptivePolicy(costs)
@@ -277,6 +298,22 @@ def test_a_pause_ends_and_drafts_that_pay_go_on_without_another() -> None:
     drafting = [step(policy, paying, [THE, CAT])[0] for _ in range(300)]
     assert len(pauses(drafting)) <= 1
     assert all(drafting[100:])
+
+
+def test_drafts_of_a_drafter_that_takes_no_time_are_used_in_a_pause_where_they_pay() -> None:
+    policy = AdaptivePolicy(MadeUpCosts(moderate))
+    while policy.drafting():
+        step(policy, worthless())
+    for _ in range(3):
+        asked, plan = step(policy, worthless(), free_drafters=True)
+        assert not asked and len(plan.tree) == 1 and plan.slots == [[NOT_TAKEN] * 2]
+        while policy.drafting():
+            step(policy, worthless())
+        sure = [chain([THE, CAT], 0.9, kind="sure")]
+        asked, plan = step(policy, sure, [THE, CAT], free_drafters=True)
+        assert not asked and paths(plan.tree) == {(THE,), (THE, CAT)}
+        while policy.drafting():
+            step(policy, worthless())
 
 
 def test_after_drafts_have_paid_pauses_begin_short_again() -> None:

@@ -111,11 +111,13 @@ class Drafter:
     A wrong proposal costs a slot and never changes a token.
 
     Attributes:
+        free: whether its proposals take next to no time, so that it is asked while the policy pauses drafting, too.
         lens: whether to compute the tokens that pseudo rows predict at each layer. That costs time, so it is on only
             while they are shown. May be assigned between two passes.
         snapshot: the drafter's view of the latest pass for display, one of `ladechat.decoder.step`; None without one.
     """
 
+    free = False
     lens = False
     snapshot: object | None = None
 
@@ -131,7 +133,9 @@ class Drafter:
         """
 
     def propose(self, room: Room) -> Proposal:
-        """Return tokens that may follow the text. Not called while the policy pauses; `observe` then gets no slots."""
+        """Return tokens that may follow the text. Not called while the policy pauses, unless it is `free`; `observe`
+        then gets no slots.
+        """
         raise NotImplementedError
 
     def want(self, tree: SlotTree) -> Want | None:

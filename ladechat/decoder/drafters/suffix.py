@@ -62,6 +62,8 @@ class SuffixDrafter(Drafter):
         texts: earlier texts of the model, the latest last.
     """
 
+    free = True
+
     def __init__(self, nodes: int = 8, capacity: int = CAPACITY, texts: Iterable[Sequence[int]] = ()) -> None:
         self.nodes, self._capacity = nodes, capacity
         self._known: list[int] = [BOUNDARY, *(token for text in texts for token in (*text, BOUNDARY))]
