@@ -69,7 +69,8 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
 
 
 def _measured(options: BenchOptions, questions: Sequence[Question], progress: "Stages") -> "BenchReport":
-    loaded = load_model(options.model, options.device, options.dtype, progress, options.quantize, options.maps)
+    asked = (options.model, options.device, options.dtype, progress)
+    loaded = load_model(*asked, options.quantize, options.maps, passes=options.passes)
     # Not before: importing these takes seconds, and errors in the options or the checkpoint are known by now.
     from ladechat.bench.layer_search import saved_layers, search_layers
     from ladechat.bench.measure import answers_in_all, measure
@@ -83,8 +84,7 @@ def _measured(options: BenchOptions, questions: Sequence[Question], progress: "S
     names = list(dict.fromkeys((PLAIN, *decoders)))
     unmodified = None
     if loaded.model is not None and uses_kernels(loaded.model) and TRANSFORMERS.keys() & set(names):
-        again = (options.model, options.device, options.dtype, progress)
-        unmodified = load_model(*again, kernels=False).model
+        unmodified = load_model(*asked, kernels=False).model
         round_weights_as(loaded.model, unmodified)
         loaded.threads.use()
     if options.layer_search:
@@ -108,6 +108,7 @@ def load_model(
     quantize: str | None = None,
     maps: Sequence[Path] = (),
     kernels: bool = True,
+    passes: str = "auto",
 ) -> "LoadedModel":
     """Load the model to measure, as the engine does; without our kernels, with the default number of threads."""
     progress.begin(f"looking for {model}")
@@ -126,8 +127,8 @@ def load_model(
     build = Build() if kernels else None
     if (why := slower_on_cpu(choose_device(device), dtype)) is not None:
         progress.say(f"Everything takes long here: {why}.")
-    stage, done = progress.begin, progress.reach
-    loaded = load(folder, model, device, dtype, stage, done, quantize=quantize, kernels=build, maps=maps)
+    given = (folder, model, device, dtype, progress.begin, progress.reach)
+    loaded = load(*given, quantize=quantize, kernels=build, maps=maps, passes=passes)
     loaded.runner.use_graphs()
     return loaded
 
