@@ -12,8 +12,9 @@ from ladechat.bench.options import PLAIN, TRANSFORMERS, BenchOptions, BenchRefus
 from ladechat.bench.questions import Question, read_questions
 from ladechat.model.checkpoint.faults import import_libraries
 from ladechat.model.checkpoint.fetch import fetch
-from ladechat.model.checkpoint.files import LoadError
+from ladechat.model.checkpoint.files import LoadError, is_gguf
 from ladechat.model.kernels.build import Build
+from ladechat.model.llama_cpp.library import wait_briefly
 from ladechat.private_folder import keep_torch_caches_private
 from ladechat.terminal import say
 
@@ -115,6 +116,8 @@ def load_model(
     folder = fetch(model, lambda done, total: progress.reach(done / total))
     keep_torch_caches_private()
     progress.begin("starting PyTorch and transformers")
+    if is_gguf(folder):
+        wait_briefly()
     import_libraries()
     import torch
 

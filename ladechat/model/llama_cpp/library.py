@@ -95,6 +95,15 @@ def is_installed() -> bool:
     return importlib.util.find_spec(PACKAGE) is not None
 
 
+def wait_briefly() -> None:
+    """Have the threads of a pass sleep soon while they wait for each other.
+
+    OpenMP reads that while it is loaded, with torch if that is imported: call it before.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
+
+
 @cache
 def load_library() -> Any:
     """Return the declared functions of the shared object, initialised once for the process.
@@ -102,8 +111,7 @@ def load_library() -> Any:
     Raises:
         LibraryMismatch: it cannot be loaded, lacks a function, or its structures have other fields.
     """
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)  # OpenMP reads it while it is loaded
+    wait_briefly()
     (shared_object, held), library = _shared_objects(), SimpleNamespace()
     for name, (result, arguments) in FUNCTIONS.items():
         function = getattr(held if name in QUICK else shared_object, name, None)
