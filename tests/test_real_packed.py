@@ -4,7 +4,6 @@ import re
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -104,10 +103,8 @@ def written(model: LoadedModel, name: str, prompt: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_in_fast_passes_drafts_change_the_text_at_near_ties_alone(
-    file: str, record_property: Callable[[str, object], None]
-) -> None:
-    """A pass moves the logits of both tokens that may change places."""
+def test_in_fast_passes_drafts_change_the_text_at_near_ties_alone(file: str) -> None:
+    """A pass moves the logits of both tokens that may change places. (Of SmolLM2 none, of gemma one of 12 answers.)"""
     moved = 2 * run_trial(FILES[file], 1, FAST, gpu=False, quick=False).moved
     leads, answers = [], list(product(QUESTIONS, DRAFTING))
     for question, name in answers:
@@ -116,7 +113,7 @@ def test_in_fast_passes_drafts_change_the_text_at_near_ties_alone(
         same = common_prefix(own.tokens, found)
         if found != own.tokens:
             leads.append(own.leads[same])
-    record_property("answers that differ", f"{len(leads)} of {len(answers)}, by leads of {leads}; moved: {moved}")
+    print(f"{file}: {len(leads)} of {len(answers)} answers differ, by leads of {leads}; logits move by {moved / 2}")
     assert all(lead <= moved for lead in leads), (leads, moved)
 
 
