@@ -10,6 +10,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ladechat.model.llama_cpp.library import LOG, load_library
 from ladechat.model.llama_cpp.structures import INTEGER, TEXT, Override, ProgressCallback
 
@@ -172,7 +174,10 @@ class PackedModel:
     def fingerprint(self) -> str:
         """The first 16 hex digits of a SHA-256 of its vocabulary: equal fingerprints, equal token ids."""
         about = [self.fact(f"tokenizer.ggml.{key}") for key in ("model", "pre", "add_space_prefix")]
-        return hashlib.sha256(repr((about, self.tokens, self.attributes)).encode()).hexdigest()[:16]
+        digest = hashlib.sha256(repr(about).encode())
+        digest.update("\0".join(self.tokens).encode())
+        digest.update(np.array(self.attributes, np.int32).tobytes())
+        return digest.hexdigest()[:16]
 
     def token_with_role(self, role: str) -> int | None:
         """Return the token with the role "bos", "eos" or "pad"; None where there is none."""
