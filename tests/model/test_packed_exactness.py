@@ -71,6 +71,24 @@ def test_the_trial_of_a_file_says_what_exact_passes_cost() -> None:
         assert found.slots == 16 and found.complete and (found.cost != 1.0) == measured
 
 
+@pytest.mark.parametrize(
+    ("passes", "changes", "expected"),
+    [
+        ("exact", {}, {1: 0.02, 2: 0.03, 4: 0.05, 5: 0.07, 8: 0.1}),
+        ("fast", {}, {}),
+        ("exact", {"complete": False}, {}),
+        ("exact", {"seconds": {1: 0.0002, 2: 0.0003, 4: 0.0004}}, {}),
+    ],
+    ids=["split", "not exact", "a quick trial", "timed in no time"],
+)
+def test_the_times_of_the_trial_are_those_of_exact_passes_and_their_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passes: str, changes: Any, expected: dict[int, float]
+) -> None:
+    found = Trial(**{"slots": 4, "seconds": {1: 0.02, 2: 0.03, 4: 0.05}, **changes})
+    monkeypatch.setattr(load_packed, "run_trial", lambda *_, **__: found)
+    assert loaded(of_bytes(tmp_path), passes=passes).pass_seconds == pytest.approx(expected)
+
+
 def test_a_file_is_tried_once_and_again_when_it_was_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, tried = of_bytes(tmp_path), list[Any]()
 
