@@ -53,8 +53,16 @@ class Trial:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "Trial":
-        """Return a trial that was written as JSON, whose keys are texts."""
-        return cls(**{**found, "seconds": {int(slots): float(took) for slots, took in found["seconds"].items()}})
+        """Return a trial that was written as JSON, whose keys are texts.
+
+        Raises:
+            Exception: it is none; of many types.
+        """
+        trial = cls(**{**found, "seconds": {int(slots): float(took) for slots, took in found["seconds"].items()}})
+        plausible = all(1e-9 <= figure <= 1e6 for figure in (trial.cost, *trial.seconds.values()))
+        if trial.slots not in range(1, MOST_SLOTS + 1) or trial.moved < 0 or not plausible:
+            raise ValueError("this is no trial")
+        return trial
 
 
 def run_trial(path: Path, threads: int, way: str, gpu: bool, quick: bool) -> Trial:
