@@ -14,7 +14,7 @@ DEAR = 1.1
 WIDE = 4
 """The slots of a pass with drafts, as it pays on a CPU."""
 
-LOOKS, ROUNDS = 2, 2
+LOOKS, ROUNDS = 2, 3
 """How often exact passes must look dear; and how often passes are timed for each look: of each size the shortest
 counts."""
 
