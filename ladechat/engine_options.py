@@ -68,7 +68,7 @@ Passes = Annotated[
     typer.Option(
         metavar="auto|exact|fast",
         help="Passes of a GGUF file: exact, in which drafts never change the text; fast, where near ties may; "
-        "auto: exact where that allows drafts.",
+        "auto: exact, unless that takes 10 % longer or more.",
     ),
 ]
 

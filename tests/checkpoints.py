@@ -33,8 +33,11 @@ def save_recurrent(folder: Path) -> Path:
 
 
 def load_on_cpu(folder: Path, dtype: str = "float32", name: str = "tiny", **options: Any) -> LoadedModel:
-    """Load a checkpoint, and listen to nothing that is said meanwhile; the options are those of `load`."""
-    return load(folder, name, "cpu", dtype, lambda _: None, lambda _: None, **options)
+    """Load a checkpoint, and listen to nothing that is said meanwhile; the options are those of `load`.
+
+    GGUF files are computed exactly unless the options say otherwise: else the times of this machine would decide.
+    """
+    return load(folder, name, "cpu", dtype, lambda _: None, lambda _: None, **{"passes": "exact", **options})
 
 
 def service_of(folder: Path, settings: Settings = LOOKAHEAD) -> Service:

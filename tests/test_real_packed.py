@@ -1,10 +1,13 @@
 """Real GGUF files (`make real-model`), and one of 7 billion weights: token drafters write llama.cpp's own text."""
 
+import re
 import resource
 import subprocess
 import sys
 from functools import cache
+from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import gguf
 import numpy as np
@@ -12,10 +15,12 @@ import pytest
 from gguf import GGMLQuantizationType as Kind
 
 from ladechat import registry
+from ladechat.decoder.common_prefix import common_prefix
 from ladechat.decoder.step import Limits
 from ladechat.engine.chat_format import ChatFormat
 from ladechat.model.llama_cpp.context import Context
 from ladechat.model.llama_cpp.model import PackedModel
+from ladechat.model.llama_cpp.trial import FAST, run_trial
 from ladechat.model.loaded import LoadedModel
 from ladechat.protocol import Message
 from tests.checkpoints import load_on_cpu
@@ -35,6 +40,7 @@ QUESTIONS = (
     "Count from 1 to 20.",
 )
 TOKENS = 48
+DRAFTING = ("lookahead", "suffix", "recycling")
 
 pytestmark = [
     pytest.mark.full,
@@ -45,23 +51,37 @@ pytestmark = [
 
 
 @cache
-def real_model(name: str) -> LoadedModel:
-    return load_on_cpu(FILES[name], "auto", name)
+def real_model(name: str, passes: str = "exact") -> LoadedModel:
+    return load_on_cpu(FILES[name], "auto", name, passes=passes)
+
+
+class OwnText(NamedTuple):
+    """What llama.cpp's own greedy loop writes: one token a call, and the largest logit.
+
+    Attributes:
+        leads: of each token, how far its logit lies above the second largest.
+    """
+
+    prompt: list[int]
+    tokens: list[int]
+    leads: list[float]
 
 
 @cache
-def own_text(name: str, question: str) -> tuple[list[int], list[int]]:
-    """The prompt, and what llama.cpp's own greedy loop writes: one token a call, and the largest logit."""
+def own_text(name: str, question: str, passes: str = "exact") -> OwnText:
     model = real_model(name)
     prompt = ChatFormat(model.tokenizer, model.eos_ids, name).encode([Message(role="user", content=question)])
-    context, text = Context(PackedModel(FILES[name]), 1024, 1, threads=1), list(prompt)
+    context, text = Context(PackedModel(FILES[name], repacked=passes == FAST), 1024, 1, threads=1), list(prompt)
+    leads = []
     for place in range(len(prompt) + TOKENS - 1):
         logits = context.decode(np.array([text[place]], np.int32), np.array([place], np.int32))
         if place == len(text) - 1:
             text.append(int(logits[0].argmax()))
+            second, first = np.partition(logits[0], -2)[-2:]
+            leads.append(float(first - second))
             if text[-1] in model.eos_ids:
                 break
-    return prompt, text[len(prompt) :]
+    return OwnText(prompt, text[len(prompt) :], leads)
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -73,9 +93,28 @@ def test_the_quantisation_is_named_as_stored_and_passes_are_exact(file: str) -> 
 @pytest.mark.parametrize("name", TOKEN_DRAFTERS)
 @pytest.mark.parametrize("file", FILES)
 def test_a_decoder_writes_what_llama_cpps_own_loop_writes(file: str, name: str, question: str) -> None:
-    model, (prompt, expected) = real_model(file), own_text(file, question)
+    own = own_text(file, question)
+    assert written(real_model(file), name, own.prompt) == own.tokens
+
+
+def written(model: LoadedModel, name: str, prompt: list[int]) -> list[int]:
     steps = registry.make(name, model.runner, shared(moderate)).run(prompt, Limits(TOKENS, model.eos_ids))
-    assert [token for step in steps for token in step.tokens] == expected
+    return [token for step in steps for token in step.tokens]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_in_fast_passes_drafts_change_the_text_at_near_ties_alone(file: str) -> None:
+    """A pass moves the logits of both tokens that may change places. (Of SmolLM2 none, of gemma one of 12 answers.)"""
+    moved = 2 * run_trial(FILES[file], 1, FAST, gpu=False, quick=False).moved
+    leads, answers = [], list(product(QUESTIONS, DRAFTING))
+    for question, name in answers:
+        own = own_text(file, question, FAST)
+        found = written(real_model(file, FAST), name, own.prompt)
+        same = common_prefix(own.tokens, found)
+        if found != own.tokens:
+            leads.append(own.leads[same])
+    print(f"{file}: {len(leads)} of {len(answers)} answers differ, by leads of {leads}; logits move by {moved / 2}")
+    assert all(lead <= moved for lead in leads), (leads, moved)
 
 
 def write_7b(path: Path) -> Path:
@@ -129,7 +168,7 @@ def test_7_billion_weights_in_4_bits_answer_within_6_gb(tmp_path: Path) -> None:
         ask = [sys.executable, "-P", "-m", "ladechat", "ask", "hello", "--model", str(path), "--max-new-tokens", "2"]
         done = subprocess.run(ask, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        assert "2 tokens" in done.stderr and "Q4_0, exact" in done.stderr
+        assert "2 tokens" in done.stderr and re.search("Q4_0, (not )?exact", done.stderr)
         assert 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 6e9
     finally:
         path.unlink()

@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,11 +14,12 @@ from ladechat.engine import pool_file
 from ladechat.engine.pool_file import PoolFileError
 from ladechat.layer_search import read_skipped, write_skipped
 from ladechat.lessons.progress import Progress, ProgressFile
+from ladechat.model.llama_cpp.trial import Trial
 from ladechat.preferences import Preferences, SettingsFile, SettingsRefused
 from ladechat.session.conversations import saved as conversation_file
 from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.tuning.costs import read_costs
-from ladechat.tuning.saved import write_value
+from ladechat.tuning.saved import read_value, write_value
 
 HUGE = b"9" * 400
 DEEP = b"[" * 100_000
@@ -78,6 +80,12 @@ KINDS = {
         ["What?", "Why?"],
     ),
     "costs": Kind(read_costs, None, lambda path, costs: write_value(path, {"seconds": costs}), {1: 0.01, 4: 0.02}),
+    "trials": Kind(
+        lambda path: read_value(path, Trial.from_json),
+        None,
+        lambda path, trial: write_value(path, asdict(trial)),
+        Trial(slots=7, moved=0.5, seconds={1: 0.01, 4: 0.02}, cost=1.2),
+    ),
     "skipped layers": Kind(lambda path: read_skipped(path, 8), None, write_skipped, frozenset({2, 5})),
 }
 
@@ -89,6 +97,13 @@ OF_A_KIND = {
         b'{"seconds": {"1": 0.01, "%b": 0.02}}' % HUGE,
         b'{"seconds": {"1": 0.01, "4": 1e999}}',
         b'{"seconds": %b' % DEEP,
+    ],
+    "trials": [
+        b'{"slots": %b, "seconds": {}}' % HUGE,
+        b'{"slots": 7, "seconds": {"1": 1e999}}',
+        b'{"slots": "7", "seconds": {}}',
+        b'{"slots": 7, "seconds": {}, "cost": 0}',
+        b'{"slots": 7, "seconds": {}, "age": 3}',
     ],
     "skipped layers": [b'{"skipped": [1, %b]}' % HUGE, b'{"skipped": [0, 1, 2, 3, 4, 5, 6, 7]}', b'{"skipped": [[1]]}'],
 }

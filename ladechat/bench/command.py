@@ -12,8 +12,9 @@ from ladechat.bench.options import PLAIN, TRANSFORMERS, BenchOptions, BenchRefus
 from ladechat.bench.questions import Question, read_questions
 from ladechat.model.checkpoint.faults import import_libraries
 from ladechat.model.checkpoint.fetch import fetch
-from ladechat.model.checkpoint.files import LoadError
+from ladechat.model.checkpoint.files import LoadError, is_gguf
 from ladechat.model.kernels.build import Build
+from ladechat.model.llama_cpp.library import wait_briefly
 from ladechat.private_folder import keep_torch_caches_private
 from ladechat.terminal import say
 
@@ -69,7 +70,8 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
 
 
 def _measured(options: BenchOptions, questions: Sequence[Question], progress: "Stages") -> "BenchReport":
-    loaded = load_model(options.model, options.device, options.dtype, progress, options.quantize, options.maps)
+    asked = (options.model, options.device, options.dtype, progress)
+    loaded = load_model(*asked, options.quantize, options.maps, passes=options.passes)
     # Not before: importing these takes seconds, and errors in the options or the checkpoint are known by now.
     from ladechat.bench.layer_search import saved_layers, search_layers
     from ladechat.bench.measure import answers_in_all, measure
@@ -83,8 +85,7 @@ def _measured(options: BenchOptions, questions: Sequence[Question], progress: "S
     names = list(dict.fromkeys((PLAIN, *decoders)))
     unmodified = None
     if loaded.model is not None and uses_kernels(loaded.model) and TRANSFORMERS.keys() & set(names):
-        again = (options.model, options.device, options.dtype, progress)
-        unmodified = load_model(*again, kernels=False).model
+        unmodified = load_model(*asked, kernels=False).model
         round_weights_as(loaded.model, unmodified)
         loaded.threads.use()
     if options.layer_search:
@@ -108,12 +109,15 @@ def load_model(
     quantize: str | None = None,
     maps: Sequence[Path] = (),
     kernels: bool = True,
+    passes: str = "auto",
 ) -> "LoadedModel":
     """Load the model to measure, as the engine does; without our kernels, with the default number of threads."""
     progress.begin(f"looking for {model}")
     folder = fetch(model, lambda done, total: progress.reach(done / total))
     keep_torch_caches_private()
     progress.begin("starting PyTorch and transformers")
+    if is_gguf(folder):
+        wait_briefly()
     import_libraries()
     import torch
 
@@ -126,8 +130,8 @@ def load_model(
     build = Build() if kernels else None
     if (why := slower_on_cpu(choose_device(device), dtype)) is not None:
         progress.say(f"Everything takes long here: {why}.")
-    stage, done = progress.begin, progress.reach
-    loaded = load(folder, model, device, dtype, stage, done, quantize=quantize, kernels=build, maps=maps)
+    given = (folder, model, device, dtype, progress.begin, progress.reach)
+    loaded = load(*given, quantize=quantize, kernels=build, maps=maps, passes=passes)
     loaded.runner.use_graphs()
     return loaded
 

@@ -35,6 +35,7 @@ class BenchOptions:
 
     Attributes:
         quantize: how weights are quantised while they are read, one of `ladechat.options.QUANTIZATIONS`, or None.
+        passes: how llama.cpp computes the passes of a GGUF file, one of `ladechat.engine_options.WAYS_OF_PASSES`.
         maps: files of trained parts for the model.
         decoders: some of `method_names`.
         named: whether the user named them; if not, those that lack a trained part for the model are left out.
@@ -51,6 +52,7 @@ class BenchOptions:
     device: str
     dtype: str
     quantize: str | None
+    passes: str
     maps: Sequence[Path]
     decoders: Sequence[str]
     named: bool

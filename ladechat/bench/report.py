@@ -62,6 +62,8 @@ def make_report(
         "machine": describe(),
         "device": loaded.device,
         "dtype": loaded.dtype,
+        "quantization": loaded.quantization,
+        "precise": loaded.dtype in PRECISE and not loaded.fast_passes,
         "threads": {name: one._asdict() for name, one in threads.items()},
         "kernels": loaded.model is not None and uses_kernels(loaded.model),
         "model": loaded.name,
@@ -94,7 +96,8 @@ def show(report: BenchReport, console: Console) -> None:
     """Print the tables, and below them what a reader must know."""
     about = report.about
     prompts, rounds = sum(about["prompts"].values()), about["rounds"]
-    where = f"{about['model']} on {about['device']}, {about['dtype']}"
+    quantised = f", {about['quantization']}" if about["quantization"] else ""
+    where = f"{about['model']} on {about['device']}, {about['dtype']}{quantised}"
     how_much = f"prompts: {prompts} · rounds: {rounds} · new tokens: {about['max_new_tokens']} at most"
     console.print(Text(f"{where} · {how_much}{_threads(about)}\n"))
     for table in (_overall_table(report), _source_table(report), _kind_table(report)):
@@ -126,7 +129,7 @@ def _overall_table(report: BenchReport) -> Table:
             _times(row.speedup),
             NONE if row.speedup_range is None else "{:.2f}–{:.2f}".format(*row.speedup_range),
             f"{1000 * row.first_token_seconds:.0f} ms",
-            "yes" if row.exact else "NO" if report.about["dtype"] in PRECISE else f"{len(row.differences)} differ",
+            "yes" if row.exact else "NO" if report.about["precise"] else f"{len(row.differences)} differ",
         )
     return table
 
@@ -170,14 +173,15 @@ def _times(speedup: float | None) -> str:
 
 def _differences(report: BenchReport) -> Iterator[str]:
     """Yield one line for each method that is not exact, and the reason if that is no error."""
-    dtype = report.about["dtype"]
+    dtype, precise = report.about["dtype"], report.about["precise"]
     inexact = {name: row for name, row in report.overall.items() if not row.exact}
     for name, row in inexact.items():
         first = row.differences[0]
         where = f"the first in {first.prompt} from token {first.token + 1} on"
         yield f"{name}: {len(row.differences)} of {row.answers} answers are not those of plain decoding, {where}."
-    if inexact and dtype not in PRECISE:
-        yield f"In {dtype}, passes of different size round differently: answers may part where two tokens nearly tie."
+    if inexact and not precise:
+        passes = "Fast passes" if dtype in PRECISE else f"In {dtype}, passes"
+        yield f"{passes} of different size round differently: answers may part where two tokens nearly tie."
 
 
 def _record(row: Figures) -> dict[str, Any]:

@@ -33,17 +33,17 @@ SECONDS = 80.0
 """No question is started after this time: the acceptance rates of earlier ones are good enough."""
 
 
-def run(model: str, device: str, dtype: str, quantize: str | None = None) -> int:
+def run(model: str, device: str, dtype: str, quantize: str | None = None, passes: str = "auto") -> int:
     """Time passes, let the adaptive policy learn from questions, and print what it knows.
 
     The costs are saved, so the next session need not time passes. Returns the exit code, as that of `bench`.
     """
-    return in_words(lambda: _tune(model, device, dtype, quantize), "Use a smaller model, or --dtype bfloat16.")
+    return in_words(lambda: _tune(model, device, dtype, quantize, passes), "Use a smaller model, or --dtype bfloat16.")
 
 
-def _tune(model: str, device: str, dtype: str, quantize: str | None) -> int:
+def _tune(model: str, device: str, dtype: str, quantize: str | None, passes: str) -> int:
     with stages() as progress:
-        loaded = load_model(model, device, dtype, progress, quantize)
+        loaded = load_model(model, device, dtype, progress, quantize, passes=passes)
         from ladechat.bench.options import BenchRefused
         from ladechat.model.loaded import pass_facts
         from ladechat.tuning.costs import PassCosts

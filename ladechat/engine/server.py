@@ -30,8 +30,9 @@ from ladechat.engine_options import EngineOptions
 from ladechat.garbage import collect_rarely
 from ladechat.model.checkpoint.faults import import_libraries
 from ladechat.model.checkpoint.fetch import fetch
-from ladechat.model.checkpoint.files import local_folder, local_gguf, tokenizer_fingerprint
+from ladechat.model.checkpoint.files import is_gguf, local_folder, local_gguf, tokenizer_fingerprint
 from ladechat.model.kernels.build import Build
+from ladechat.model.llama_cpp.library import wait_briefly
 from ladechat.model.parallel.workers import Workers
 from ladechat.private_folder import keep_torch_caches_private
 from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Stop, Watch
@@ -314,6 +315,8 @@ def _load(options: EngineOptions, report: LoadingReport, workers: Workers | None
     folder = fetch(model, report.bytes_done)
     keep_torch_caches_private()
     report.begin("starting PyTorch and transformers")
+    if is_gguf(folder):
+        wait_briefly()
     import_libraries()
     from ladechat.model.load import load
     from ladechat.model.loading.device import leave_a_core_free

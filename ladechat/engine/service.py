@@ -14,7 +14,7 @@ from ladechat.model.loaded import LoadedModel, pass_facts
 from ladechat.model.loading.memory import memory_use
 from ladechat.protocol import Settings
 from ladechat.saved_drafts import drafts_file
-from ladechat.tuning.saved import saved_file
+from ladechat.tuning.saved import saved_file, write_value
 
 SEED_BITS = 32
 SEEDS = 2**53
@@ -43,6 +43,8 @@ class Service:
         """
         facts = pass_facts(loaded)
         costs, skipped = saved_file("costs", **facts), saved_file("skipped", **facts)
+        if loaded.pass_seconds and not costs.exists():
+            write_value(costs, {"seconds": dict(loaded.pass_seconds)})
         decoders = Decoders(loaded.runner, loaded.runner.device, settings, costs, loaded.maps, skipped)
         drafts = drafts_file(VERSION, facts["weights"], loaded.tokenizer_fingerprint)
         return cls(

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ import torch
 
 from ladechat.installing import command_for_extra
 from ladechat.model.checkpoint.files import LoadError, in_words
+from ladechat.model.llama_cpp.cost_of_exactness import DEAR
+from ladechat.model.llama_cpp.exactness import MOST_SLOTS
 from ladechat.model.llama_cpp.library import PACKAGE, LibraryMismatch, load_library
 from ladechat.model.llama_cpp.model import FileRefused, PackedModel, bytes_of
-from ladechat.model.llama_cpp.trial import EXACT, FAST, MOST_SLOTS, Trial, run_trial
+from ladechat.model.llama_cpp.trial import AUTO, EXACT, Trial, run_trial
 from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading.device import Threads, kernel_threads
 from ladechat.model.loading.memory import free_main_memory
@@ -28,7 +31,7 @@ Passes = str
 
 - exact: each slot gets the logits of a pass of its own, bit for bit; larger passes are split where that needs it.
 - fast: in one piece, with weights rearranged for the processor; drafts may change the text at near ties.
-- auto: exact, unless that allows one slot at a time only.
+- auto: exact, unless that takes 10 % longer here, or more, as the trial of the file measured.
 """
 
 FALLBACK_CONTEXT = 2048
@@ -36,6 +39,10 @@ FALLBACK_CONTEXT = 2048
 
 FAST_SLOTS = 64
 """The slots of a pass that need not be exact."""
+
+WORTH_KEEPING = 0.01
+"""The seconds of a plain pass from which on the times of the trial's passes are used: timing them anew would take one
+or two seconds."""
 
 Report = Callable[[str], None]
 """Called with the name of each stage at its start."""
@@ -84,26 +91,20 @@ def load_packed(
     _check_memory(path, name)
     threads = kernel_threads()
     report(CHECK_STAGE)
-    trial = _trial(path, threads, FAST if passes == FAST else EXACT, device != "cpu")
+    trial = _trial(path, threads, passes, device != "cpu")
     if trial.refused is not None:
         raise _unreadable(name, trial.refused)
+    exact = passes == EXACT or (passes == AUTO and trial.cost < DEAR)
     report(WEIGHTS_STAGE)
-    try:
-        model = PackedModel(path, passes == FAST, device != "cpu", progress)
-    except FileRefused as error:
-        raise _unreadable(name, str(error)) from error
-    if device not in ("auto", "cpu") and not model.on_gpu:
-        message = f"The llama.cpp that is installed computes on the CPU only, not on {device}."
-        raise LoadError("load_failed", message, "Use --device cpu, or install a build of xllamacpp for it.")
-    exact = trial.slots > 1 if passes == "auto" else passes == EXACT
+    model = _open(path, name, device, not exact, progress)
     runner = PackedRunner(
         model, model.context_length or FALLBACK_CONTEXT, threads, trial.slots if exact else FAST_SLOTS
     )
     tokenizer: Any = PackedTokenizer(model)
     ended_at = [token_id for token_id in tokenizer.added_tokens_decoder if model.ends_an_answer(token_id)]
     ends = end_tokens([model.named_ends, ended_at], tokenizer, model.vocabulary)
-    how = "exact" if exact else "not exact"
-    notices = [*ends.notices, None if tokenizer.chat_template else NO_TEMPLATE, None if exact else _not_exact(trial)]
+    notices = [*ends.notices, None if tokenizer.chat_template else NO_TEMPLATE]
+    notices.append(None if exact else _not_exact(trial, passes))
     return LoadedModel(
         runner=runner,
         model=None,
@@ -118,27 +119,52 @@ def load_packed(
         context_length=runner.context_length,
         device="GPU (llama.cpp)" if model.on_gpu else "cpu (llama.cpp)",
         dtype="float32",
-        quantization=f"{model.quantization or 'F32'}, {how}",
+        quantization=f"{model.quantization or 'F32'}, {'exact' if exact else 'not exact'}",
         sampling_defaults=None,
         eos_ids=ends.ids,
         embeddings=model.vocabulary,
         notices=tuple(filter(None, notices)),
         threads=Threads(torch.get_num_threads(), threads),
         maps=load_maps(runner, path, name, torch.float32),
+        fast_passes=not exact,
+        pass_seconds=_pass_seconds(trial) if exact else {},
         load_seconds=time.perf_counter() - started,
     )
 
 
+def _open(path: Path, name: str, device: str, repacked: bool, progress: FractionProgress) -> PackedModel:
+    try:
+        model = PackedModel(path, repacked, device != "cpu", progress)
+    except FileRefused as error:
+        raise _unreadable(name, str(error)) from error
+    if device not in ("auto", "cpu") and not model.on_gpu:
+        message = f"The llama.cpp that is installed computes on the CPU only, not on {device}."
+        raise LoadError("load_failed", message, "Use --device cpu, or install a build of xllamacpp for it.")
+    return model
+
+
 def _trial(path: Path, threads: int, way: str, gpu: bool) -> Trial:
-    """Return the outcome of a file's trial, saved for later sessions if the file can be used."""
+    """Return the outcome of a file's trial, saved for later sessions if the file can be used.
+
+    The first trial is quick. Where that left passes out, as the model is slow, the next session tries all.
+    """
     about = {"weights": fingerprint(path), "changed": path.stat().st_mtime_ns, "library": version(PACKAGE)}
     file = saved_file("trials", **about, threads=threads, way=way, gpu=gpu)
-    found = read_value(file, lambda content: Trial(slots=int(content["slots"]), moved=float(content["moved"])))
-    if found is None:
-        found = run_trial(path, threads, way, gpu)
-        if found.refused is None:
-            write_value(file, {"slots": found.slots, "moved": found.moved})
+    saved = read_value(file, Trial.from_json)
+    if saved is not None and saved.complete:
+        return saved
+    found = run_trial(path, threads, way, gpu, quick=saved is None)
+    if found.refused is None:
+        write_value(file, asdict(found))
     return found
+
+
+def _pass_seconds(trial: Trial) -> dict[int, float]:
+    """Return the times of exact passes; larger ones are split. {} where passes are so short that timing them is too."""
+    known, most = trial.seconds, trial.slots
+    if not trial.complete or known.get(1, 0.0) < WORTH_KEEPING or len(known) < 2:
+        return {}
+    return {**known, most + 1: known[most] + known[1], 2 * most: 2 * known[most]}
 
 
 def _check_memory(path: Path, name: str) -> None:
@@ -153,8 +179,13 @@ def _unreadable(name: str, reason: str) -> LoadError:
     return LoadError("load_failed", f"{name} cannot be read as a GGUF file: {reason.rstrip('.')}.", CHECK_COPY)
 
 
-def _not_exact(trial: Trial) -> str | None:
-    """Return by how much logits depend on the size of a pass, as a sentence; None where they do not."""
+def _not_exact(trial: Trial, passes: Passes) -> str | None:
+    """Return why drafts may change the text, as a sentence; None where they do not."""
+    if passes == AUTO:
+        return (
+            f"This model is not run exactly, as its passes are {trial.cost:.2f} times as fast that way: at near ties "
+            "drafts may change the text; --passes exact avoids that."
+        )
     if not trial.moved:
         return None
     return (

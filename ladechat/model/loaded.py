@@ -1,7 +1,8 @@
 """A model ready to run, and the facts about it."""
 
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ class LoadedModel:
         notices: sentences about the checkpoint for the user.
         threads: the numbers of threads with which it computes on a CPU.
         maps: the maps and heads trained for it, if any.
+        fast_passes: whether logits may depend on the size of a pass, for speed: drafts may change near ties.
+        pass_seconds: the times of passes by their slots, where loading has timed some anyway.
     """
 
     runner: ModelRunner
@@ -54,6 +57,8 @@ class LoadedModel:
     load_seconds: float
     threads: Threads
     maps: Maps
+    fast_passes: bool = False
+    pass_seconds: Mapping[int, float] = field(default_factory=dict)
 
 
 def pass_facts(loaded: LoadedModel) -> dict[str, Any]:

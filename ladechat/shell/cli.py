@@ -35,12 +35,23 @@ from ladechat.checks import (
     text_of,
 )
 from ladechat.command_line import RECORD, Commands
-from ladechat.engine_options import Device, Dtype, EngineOptions, LayerSearch, Maps, Model, Quantize, found_anywhere
+from ladechat.engine_options import (
+    Device,
+    Dtype,
+    EngineOptions,
+    LayerSearch,
+    Maps,
+    Model,
+    Passes,
+    Quantize,
+    found_anywhere,
+)
 from ladechat.export.command import export
 from ladechat.options import (
     check_layer_search,
     check_length,
     check_parameters,
+    check_passes,
     check_quantize,
     path_of,
     report,
@@ -218,6 +229,7 @@ def bench(
     device: Device = "auto",
     dtype: Dtype = "auto",
     quantize: Quantize = None,
+    passes: Passes = "auto",
     maps: Maps = None,
     layer_search: LayerSearch = 0.0,
     decoders: Annotated[
@@ -247,12 +259,14 @@ def bench(
     check_length(max_new_tokens)
     check_streams(STANDARD_OUTPUT)
     check_quantize(quantize)
+    check_passes(passes)
     check_layer_search(layer_search)
     options = BenchOptions(
         model=model,
         device=device,
         dtype=dtype,
         quantize=quantize,
+        passes=passes,
         maps=tuple(path_of(file) for file in maps or []),
         decoders=method_names() if decoders is None else listed(decoders),
         named=decoders is not None,
@@ -275,13 +289,15 @@ def tune(
     device: Device = "auto",
     dtype: Dtype = "auto",
     quantize: Quantize = None,
+    passes: Passes = "auto",
 ) -> None:
     """Time passes of several sizes here, and see how many tokens a pass auto drafts because of that."""
     check_streams(STANDARD_OUTPUT)
     check_quantize(quantize)
+    check_passes(passes)
     from ladechat.bench.tune import run
 
-    raise typer.Exit(run(model, device, dtype, quantize))
+    raise typer.Exit(run(model, device, dtype, quantize, passes))
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Set
 from pathlib import Path
 from typing import Any
 
+import gguf
 import pytest
 import torch
+from gguf import GGMLQuantizationType as Kind
 from typer.testing import CliRunner, Result
 
 from ladechat import catalog, registry
@@ -24,6 +26,9 @@ from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import DecoderInfo, Parameter
 from ladechat.shell import cli
 from tests.bench.made_up import Scripted
+from tests.engine.tokenizers import byte_level
+from tests.gguf_files import write_gguf
+from tests.packed import tiny_model
 
 
 def bench(*arguments: str | Path) -> Result:
@@ -83,6 +88,17 @@ def test_what_is_measured_computes_with_the_threads_of_the_app_and_finds_what_th
 def test_plain_decoding_takes_part_unasked(short: list[str]) -> None:
     result = bench(*short, "--decoders", "lookahead")
     assert result.exit_code == 0 and "autoregressive" in result.stdout and "transformers" not in result.stdout
+
+
+@pytest.mark.parametrize(("passes", "says"), [("exact", "Q8_0, exact"), ("fast", "Q8_0, not exact")])
+def test_a_gguf_file_is_measured_as_the_passes_are_asked_for(short: list[str], passes: str, says: str) -> None:
+    facts = {"general.file_type": ("add_uint32", int(gguf.LlamaFileType.MOSTLY_Q8_0))}
+    file = Path(short[short.index("--model") + 1]).with_name("tiny.gguf")
+    write_gguf(file, tiny_model(0, wide=True), byte_level(), Kind.Q8_0, facts)
+    given = ["--model", str(file), "--dtype", "auto", "--passes", passes, "--decoders", "lookahead"]
+    content, printed = measured([*short, *given])
+    assert content["quantization"] == says and says in printed.replace("\n", " ")
+    assert content["precise"] == (passes == "exact")
 
 
 def test_a_plot_is_drawn_where_it_is_asked_for(short: list[str], tmp_path: Path) -> None:

@@ -63,6 +63,8 @@ def test_in_float32_a_difference_is_an_error_and_in_short_types_it_has_its_reaso
     assert "NO" in line_of(text, "lookahead 3,3,3") and where in text
     text = shown(report_of(replace(loaded, dtype="bfloat16"), OTHERS))
     assert "2 differ" in line_of(text, "lookahead 3,3,3") and where in text and "In bfloat16" in text
+    text = shown(report_of(replace(loaded, fast_passes=True), OTHERS))
+    assert "2 differ" in line_of(text, "lookahead 3,3,3") and "Fast passes of different size" in text
 
 
 def test_no_figure_is_cut_in_80_columns(loaded: LoadedModel) -> None:

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from gguf import GGMLQuantizationType as Kind
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
@@ -13,6 +14,7 @@ from ladechat.bench.methods import TimedAnswer
 from ladechat.bench.prompts import BenchPrompt
 from ladechat.bench.questions import Question
 from ladechat.shell import cli
+from tests.packed import tiny_file
 
 
 @pytest.fixture
@@ -92,6 +94,14 @@ def test_what_makes_passes_slower_on_a_cpu_is_said_before_the_model_is_loaded(
     result = tune("--model", tmp_path / "torn", *option)
     assert result.exit_code == 1
     assert ("on a CPU" in result.stderr and option[-1:] and option[-1] in result.stderr) == bool(option)
+
+
+@pytest.mark.usefixtures("few_questions")
+def test_costs_of_a_gguf_file_are_those_of_the_passes_that_are_asked_for() -> None:
+    result = tune("--model", tiny_file(0, kind=Kind.Q8_0), "--passes", "fast")
+    assert result.exit_code == 0, result.output
+    assert "not exact" in result.stdout and "What a pass costs" in result.stdout
+    assert "use --passes auto, exact or fast" in tune("--passes", "slow").stderr
 
 
 def test_what_weights_cannot_be_quantised_to_is_refused() -> None:

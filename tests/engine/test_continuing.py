@@ -11,12 +11,14 @@ from ladechat.engine.chat_format import MOST_MESSAGE, ChatFormat, MessageTooLong
 from ladechat.engine.detokenizer import UNDECODABLE
 from ladechat.engine.service import Service
 from ladechat.protocol import Message, Settings, Step, TurnFinished, TurnStarted
-from tests.checkpoints import save_tiny, service_of
+from tests.checkpoints import load_on_cpu, save_tiny, service_of
 from tests.engine import tokenizers
 from tests.engine.asking import ask, end_of, of_kind, stop_after
 from tests.engine.messages import answered, user
 from tests.engine.tokenizers import decoded, encoded, token_id
+from tests.gguf_files import write_gguf
 from tests.scripted_checkpoint import scripted_checkpoint
+from tests.tiny import random_model
 
 pytestmark = pytest.mark.usefixtures("unasked_in_the_prompt")
 
@@ -30,10 +32,15 @@ OTHERS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Service:
+@pytest.fixture(scope="module", params=["checkpoint", "GGUF"])
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Service:
     """Of a model each token of which is a few bytes: a stop is often in the middle of a character."""
-    return service_of(save_tiny(tmp_path_factory.mktemp("tiny"), max_position_embeddings=CONTEXT), Settings())
+    folder = tmp_path_factory.mktemp("tiny")
+    if request.param == "checkpoint":
+        return service_of(save_tiny(folder, max_position_embeddings=CONTEXT), Settings())
+    tokenizer = tokenizers.byte_level()
+    model = random_model(5, vocab_size=len(tokenizer), max_position_embeddings=CONTEXT)
+    return Service.of(load_on_cpu(write_gguf(folder / "tiny.gguf", model, tokenizer), "auto"), Settings())
 
 
 class Answer:
@@ -87,6 +94,7 @@ def test_stops_change_no_token_and_no_character(service: Service, decoder: str, 
             assert part.cached_tokens == len(part.prompt_ids) - 1 and part.continued_tokens
 
 
+@pytest.mark.parametrize("service", ["checkpoint"], indirect=True)  # whose text repeats what it has
 @pytest.mark.parametrize("other", [False, True], ids=["at once", "after another answer"])
 def test_drafts_from_the_answer_itself_are_not_called_an_earlier_ones_when_it_goes_on(
     service: Service, other: bool

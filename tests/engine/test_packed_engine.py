@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,11 @@ def test_memory_counts_the_cache() -> None:
     chat.say("One, two, three?")
     memory = chat.service.memory()
     assert memory.cache_bytes and memory.resident_bytes and memory.cache_bytes < memory.resident_bytes
+
+
+def test_what_loading_has_timed_need_not_be_timed_again() -> None:
+    known = {1: 0.02, 2: 0.03, 8: 0.09}
+    loaded = replace(load_on_cpu(tiny_file(2, kind=Kind.Q8_0), "auto"), pass_seconds=known)
+    costs = Service.of(loaded, LOOKAHEAD).decoders.shared.costs
+    costs.refresh()
+    assert costs.known() == known and not costs.timed_seconds

@@ -1,6 +1,5 @@
 """GGUF files that stay packed: everything comes from the file, and a damaged one is refused in a sentence."""
 
-import os
 import random
 import signal
 import subprocess
@@ -16,10 +15,9 @@ from ladechat.decoder.loop import Decoder
 from ladechat.engine.chat_format import ChatFormat
 from ladechat.engine.detokenizer import Detokenizer, TokenTexts
 from ladechat.model import load_packed
-from ladechat.model.llama_cpp import library, trial
-from ladechat.model.llama_cpp.context import Context
+from ladechat.model.llama_cpp import library
 from ladechat.model.llama_cpp.model import PackedModel, bytes_of
-from ladechat.model.llama_cpp.trial import EXACT, Trial, run_trial
+from ladechat.model.llama_cpp.trial import EXACT, run_trial
 from ladechat.model.loaded import LoadedModel, pass_facts
 from ladechat.model.loading.packed_tokenizer import PackedTokenizer
 from ladechat.protocol import Message
@@ -105,71 +103,6 @@ def test_saved_costs_are_those_of_a_file_and_of_a_way_of_passes(tmp_path: Path) 
     path = of_bytes(tmp_path)
     facts = [pass_facts(loaded(path, passes=passes)) for passes in ("exact", "fast")]
     assert facts[0] != facts[1] and facts[0]["versions"]["xllamacpp"]
-
-
-# --- exact or not -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("passes", "exact_slots", "slots", "exact"),
-    [
-        ("auto", 16, 16, True),
-        ("auto", 3, 3, True),
-        ("auto", 1, 64, False),
-        ("exact", 1, 1, True),
-        ("fast", 7, 64, False),
-    ],
-)
-def test_a_pass_is_split_where_larger_ones_are_not_exact(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passes: str, exact_slots: int, slots: int, exact: bool
-) -> None:
-    moved = 0.0 if exact_slots == 16 else 0.25
-    monkeypatch.setattr(load_packed, "run_trial", lambda *_: Trial(slots=exact_slots, moved=moved))
-    model = loaded(of_bytes(tmp_path), passes=passes)
-    assert vars(model.runner)["_slots"] == slots
-    assert str(model.quantization).endswith(", exact" if exact else ", not exact")
-    assert [notice for notice in model.notices if "0.25" in notice] == list(model.notices)
-    assert bool(model.notices) != exact
-
-
-def test_a_file_is_tried_once_and_again_when_it_was_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, tried = of_bytes(tmp_path), list[Any]()
-
-    def tries(*about: Any) -> Trial:
-        tried.append(about)
-        return Trial(slots=7, moved=0.5)
-
-    monkeypatch.setattr(load_packed, "run_trial", tries)
-    for name in ("the first time", "from what was saved"):
-        assert loaded(path).notices == (), name
-    assert len(tried) == 1
-    os.utime(path, (1, 1))
-    loaded(path)
-    loaded(path, passes="fast")
-    assert [way for _, _, way, _ in tried] == ["exact", "exact", "fast"]
-
-
-def test_a_pass_that_moves_logits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert trial.compare(opened(tiny_file(0, kind=Kind.Q8_0)), 1) == Trial(slots=16, moved=0.0)
-    decode = Context.decode
-
-    def off_from_five_slots_on(self: Any, tokens: Any, *others: Any, **options: Any) -> Any:
-        return decode(self, tokens, *others, **options) + (0.5 if len(tokens) > 4 else 0.0)
-
-    monkeypatch.setattr(Context, "decode", off_from_five_slots_on)
-    found = trial.compare(opened(tiny_file(0, kind=Kind.Q8_0)), 1)
-    assert found.slots == 4 and found.moved == pytest.approx(0.5, abs=1e-3)
-
-
-def test_a_tree_that_moves_logits_leaves_one_slot_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    decode = Context.decode
-
-    def off_in_trees(self: Any, tokens: Any, places: Any, sequences: Any = None, outputs: bool = True) -> Any:
-        return decode(self, tokens, places, sequences, outputs) + (0.5 if sequences is not None else 0.0)
-
-    monkeypatch.setattr(Context, "decode", off_in_trees)
-    found = trial.compare(opened(tiny_file(0, kind=Kind.Q8_0)), 1)
-    assert found.slots == 1 and found.moved == pytest.approx(0.5, abs=1e-3)
 
 
 # --- its tokenizer ----------------------------------------------------------------------------------------------------
@@ -280,7 +213,7 @@ def test_a_file_on_which_the_library_crashes_ends_no_process_but_its_own(
     crash = f"import os, sys; print({said!r}, file=sys.stderr); os.abort()"
     ran = subprocess.run
     monkeypatch.setattr("subprocess.run", lambda command, **options: ran([command[0], "-c", crash], **options))
-    refused = str(run_trial(Path("any.gguf"), 1, EXACT, False).refused)
+    refused = str(run_trial(Path("any.gguf"), 1, EXACT, gpu=False, quick=True).refused)
     assert "breaks down" in refused and (said or signal.SIGABRT.name) in refused
 
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
+from gguf import GGMLQuantizationType as Kind
 from safetensors import safe_open
 from transformers import LlamaConfig
 from typer.testing import CliRunner, Result
@@ -18,6 +19,7 @@ from ladechat.shell import cli
 from ladechat.train import setup
 from ladechat.train.losses import guess_loss
 from ladechat.train.trainer import Training
+from tests.packed import tiny_file
 
 FEW = ["--tokens", "900", "--length", "24", "--batch", "2", "--anchors", "8", "--rate", "0.003", "--device", "cpu"]
 
@@ -138,6 +140,12 @@ def test_what_does_not_fit_is_refused(checkpoint: Path, tmp_path: Path, monkeypa
         assert result.exit_code == 2 and result.stderr.count("\n") == 1, result.output
         assert "Training needs" in result.stderr or "Training writes" in result.stderr
         assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_trained_for_a_gguf_file_which_llama_cpp_computes(tmp_path: Path) -> None:
+    result = ladechat("transfer", "--model", tiny_file(0, kind=Kind.Q8_0), "--out", tmp_path / "o.safetensors", *FEW)
+    assert (result.exit_code, result.stdout) == (2, "") and result.stderr.count("\n") == 1
+    assert "llama.cpp gives no hidden states" in result.stderr and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,14 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 }
 """The result and the arguments of each function, as llama.h declares them."""
 
+SPIN_COUNT = "1000"
+"""How often a thread that waits for the others looks for them before it sleeps. OpenMP's 300,000 last longer than a
+process may run at a time: with both of two cores taken by other programs, a pass of 26 ms took 2,200 ms, now 55 ms."""
+
+QUICK = ("llama_vocab_get_text", "llama_vocab_get_attr", "llama_vocab_is_eog")
+"""Functions that are called for each token of the vocabulary. They return at once: letting other threads of Python run
+meanwhile, as all others do, would take longer than they."""
+
 MODEL_DEFAULTS: dict[str, Any] = {"n_gpu_layers": -1, "split_mode": 1, "load_mode": -1, "main_gpu": 0}
 MODEL_DEFAULTS |= {"kv_overrides": None, "vocab_only": False, "check_tensors": False, "use_extra_bufts": True}
 CONTEXT_DEFAULTS: dict[str, Any] = {"n_ctx": 512, "n_batch": 2048, "n_ubatch": 512, "n_seq_max": 1, "n_threads": 4}
@@ -87,6 +95,15 @@ def is_installed() -> bool:
     return importlib.util.find_spec(PACKAGE) is not None
 
 
+def wait_briefly() -> None:
+    """Have the threads of a pass sleep soon while they wait for each other.
+
+    OpenMP reads that while it is loaded, with torch if that is imported: call it before.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
+
+
 @cache
 def load_library() -> Any:
     """Return the declared functions of the shared object, initialised once for the process.
@@ -94,9 +111,10 @@ def load_library() -> Any:
     Raises:
         LibraryMismatch: it cannot be loaded, lacks a function, or its structures have other fields.
     """
-    shared_object, library = _shared_object(), SimpleNamespace()
+    wait_briefly()
+    (shared_object, held), library = _shared_objects(), SimpleNamespace()
     for name, (result, arguments) in FUNCTIONS.items():
-        function = getattr(shared_object, name, None)
+        function = getattr(held if name in QUICK else shared_object, name, None)
         if function is None:
             raise _mismatch(f"it has no function {name}")
         function.restype, function.argtypes = result, arguments
@@ -125,14 +143,15 @@ def _check_fields(defaults: Any, structure: type[ctypes.Structure], expected: di
             raise _mismatch(f"its {structure.__name__} have other fields, as {field} shows")
 
 
-def _shared_object() -> Any:
+def _shared_objects() -> tuple[ctypes.CDLL, ctypes.PyDLL]:
+    """Return the shared object, for functions that let other threads run meanwhile and for those that do not."""
     spec = importlib.util.find_spec(PACKAGE)
     folders = [Path(folder) for folder in (spec.submodule_search_locations if spec else None) or ()]
     files = [file for folder in folders for file in sorted(folder.glob(f"{PACKAGE}*")) if _is_library(file)]
     if not files:
         raise _mismatch("it has no shared object")
     try:
-        return ctypes.CDLL(str(files[0]))
+        return ctypes.CDLL(str(files[0])), ctypes.PyDLL(str(files[0]))
     except OSError as error:
         raise _mismatch(f"it cannot be loaded: {error}") from error
 

@@ -4,15 +4,20 @@ import ctypes
 import hashlib
 import re
 from collections.abc import Callable
+from ctypes import c_void_p
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from ladechat.model.llama_cpp.library import LOG, load_library
-from ladechat.model.llama_cpp.structures import ProgressCallback
+import numpy as np
 
-MAPPED = 1
-"""The way of loading in which weights stay in the file, and the system maps it into memory."""
+from ladechat.model.llama_cpp.library import LOG, load_library
+from ladechat.model.llama_cpp.structures import INTEGER, TEXT, Override, ProgressCallback
+
+READ, MAPPED = 0, 1
+"""The ways of loading: weights are read; or they stay in the file, and the system maps it into memory. Rearranged
+weights are a copy, so the file is read for them: mapped, it would be in memory twice."""
 
 SIZES = {" - Small": "_S", " - Medium": "_M", " - Large": "_L"}
 """The ends of the library's names of quantisations, and how people and files write them."""
@@ -45,6 +50,7 @@ class PackedModel:
             logits of a token depend on how many tokens are in the pass.
         gpu: whether layers are computed by a GPU, if the library knows one.
         progress: called with the fraction of the weights that is read.
+        without_texts: its architecture and number of tokens, to open it without their texts, which takes half the time.
 
     Attributes:
         pointer: the library's.
@@ -57,14 +63,22 @@ class PackedModel:
     """
 
     def __init__(
-        self, path: Path, repacked: bool = False, gpu: bool = False, progress: Callable[[float], None] | None = None
+        self,
+        path: Path,
+        repacked: bool = False,
+        gpu: bool = False,
+        progress: Callable[[float], None] | None = None,
+        without_texts: tuple[str, int] | None = None,
     ) -> None:
         self._library: Any = load_library()
         self.on_gpu = gpu and bool(self._library.llama_supports_gpu_offload())
         options = self._library.llama_model_default_params()
         options.use_extra_bufts = repacked
-        options.load_mode = MAPPED
+        options.load_mode = READ if repacked else MAPPED
         options.n_gpu_layers = -1 if self.on_gpu else 0
+        if without_texts is not None:
+            overrides = _no_texts(*without_texts)
+            options.kv_overrides = ctypes.cast(overrides, c_void_p)
 
         def reached(fraction: float, _data: object) -> bool:
             if progress is not None:
@@ -148,20 +162,22 @@ class PackedModel:
     @cached_property
     def tokens(self) -> list[str]:
         """The tokens as the vocabulary writes them, by id."""
-        text, vocab = self._library.llama_vocab_get_text, self._vocab
-        return [(text(vocab, token_id) or b"").decode(errors="replace") for token_id in range(self.vocabulary)]
+        texts = map(self._library.llama_vocab_get_text, repeat(self._vocab), range(self.vocabulary))
+        return [(text or b"").decode(errors="replace") for text in texts]
 
     @cached_property
     def attributes(self) -> list[int]:
         """For each token its kind: bits of llama.h's `llama_token_attr`."""
-        attribute, vocab = self._library.llama_vocab_get_attr, self._vocab
-        return [attribute(vocab, token_id) for token_id in range(self.vocabulary)]
+        return list(map(self._library.llama_vocab_get_attr, repeat(self._vocab), range(self.vocabulary)))
 
     @cached_property
     def fingerprint(self) -> str:
         """The first 16 hex digits of a SHA-256 of its vocabulary: equal fingerprints, equal token ids."""
         about = [self.fact(f"tokenizer.ggml.{key}") for key in ("model", "pre", "add_space_prefix")]
-        return hashlib.sha256(repr((about, self.tokens, self.attributes)).encode()).hexdigest()[:16]
+        digest = hashlib.sha256(repr(about).encode())
+        digest.update("\0".join(self.tokens).encode())
+        digest.update(np.array(self.attributes, np.int32).tobytes())
+        return digest.hexdigest()[:16]
 
     def token_with_role(self, role: str) -> int | None:
         """Return the token with the role "bos", "eos" or "pad"; None where there is none."""
@@ -201,3 +217,10 @@ class PackedModel:
             if size >= 0:
                 return piece.raw[:size]
             room = -size
+
+
+def _no_texts(architecture: str, tokens: int) -> "ctypes.Array[Override]":
+    overrides = (Override * 3)()
+    overrides[0] = Override(TEXT, b"tokenizer.ggml.model", Override.Value(text=b"no_vocab"))
+    overrides[1] = Override(INTEGER, f"{architecture}.vocab_size".encode(), Override.Value(number=tokens))
+    return overrides

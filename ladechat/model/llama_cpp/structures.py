@@ -1,7 +1,7 @@
 """The structures of llama.h that pass values to the library, by its own names. The months before had other fields."""
 
 import ctypes
-from ctypes import POINTER, c_bool, c_float, c_int, c_int8, c_int32, c_size_t, c_uint32, c_void_p
+from ctypes import POINTER, c_bool, c_float, c_int, c_int8, c_int32, c_int64, c_size_t, c_uint32, c_void_p
 
 LogCallback = ctypes.CFUNCTYPE(None, c_int, ctypes.c_char_p, c_void_p)
 """Receives a level, a part of a line, and a pointer that is not used."""
@@ -32,6 +32,21 @@ class ModelParams(ctypes.Structure):
         ("no_alloc", c_bool),
         ("load_mtp", c_bool),
     )
+
+
+class Override(ctypes.Structure):
+    """`llama_model_kv_override`: a value in place of one of the metadata, `INTEGER` or `TEXT`. The last has no key."""
+
+    class Value(ctypes.Union):
+        """The value, of the kind that the tag says."""
+
+        _fields_ = (("number", c_int64), ("text", ctypes.c_char * 128))
+
+    _fields_ = (("tag", c_int), ("key", ctypes.c_char * 128), ("value", Value))
+
+
+INTEGER, TEXT = 0, 3
+"""The tags of `Override`."""
 
 
 class ContextParams(ctypes.Structure):

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 
+import numpy as np
 from tokenizers import AddedToken
 
 from ladechat.model.checkpoint.marks import BRACKETS, is_role_mark, looks_like_a_mark
@@ -51,11 +52,12 @@ class PackedTokenizer:
     @cached_property
     def added_tokens_decoder(self) -> dict[int, AddedToken]:
         """The control tokens and other marks, by id; decoding skips the special ones."""
+        tokens, kinds = self._model.tokens, np.array(self._model.attributes)
+        marks = set(self._normal_marks.values())
         found = {}
-        for token_id, (token, kind) in enumerate(zip(self._model.tokens, self._model.attributes, strict=True)):
-            special = bool(kind & (UNKNOWN | CONTROL)) or token in self._normal_marks
-            if special or kind & USER_DEFINED:
-                found[token_id] = AddedToken(token, normalized=False, special=special)
+        for token_id in sorted({*np.flatnonzero(kinds & (UNKNOWN | CONTROL | USER_DEFINED)).tolist(), *marks}):
+            special = bool(kinds[token_id] & (UNKNOWN | CONTROL)) or token_id in marks
+            found[token_id] = AddedToken(tokens[token_id], normalized=False, special=special)
         return found
 
     @cached_property

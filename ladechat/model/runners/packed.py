@@ -139,11 +139,12 @@ class PackedRunner:
         rounds = _rounds(tree)
         if len(rounds) == 1 and len(tree) <= self._slots:
             self._drop_pending()
-            return torch.from_numpy(self._pass(context, tree, rounds[0], tokens, positions))
+            return torch.from_numpy(next(self._pass(context, tree, rounds[0], tokens, positions))[1])
         logits = np.empty((len(tree), self._model.vocabulary), np.float32)
         for one in reversed(rounds):  # the first one has the likeliest path: its cells stay for the commit
             self._drop_pending()
-            logits[one.slots] = self._pass(context, tree, one, tokens, positions)
+            for slots, found in self._pass(context, tree, one, tokens, positions):
+                logits[slots] = found
         return torch.from_numpy(logits)
 
     def forward_hidden(self, tree: SlotTree, want: Want) -> tuple[torch.Tensor, Hidden]:
@@ -216,18 +217,15 @@ class PackedRunner:
         one: _Round,
         tokens: NDArray[np.int32],
         positions: NDArray[np.int32],
-    ) -> NDArray[np.float32]:
-        """Run the slots of one round; return their (R, vocabulary) logits."""
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """Run the slots of one round, in calls of as many as are exact; yield the slots of each, and their logits."""
         self._pending = _Pending(list(tree.tokens), one)
         sequences = one.sequences.shape[1]
         context.share_text(sequences)
         parts = [one.slots[start : start + self._slots] for start in range(0, len(one.slots), self._slots)]
-        logits = []
         for number, part in enumerate(parts):
             seen_by = one.sequences[number * self._slots :][: len(part)] if sequences > 1 else None
-            found = context.decode(tokens[part], positions[part], seen_by)
-            logits.append(found if len(parts) == 1 else found.copy())
-        return logits[0] if len(parts) == 1 else np.concatenate(logits)
+            yield part, context.decode(tokens[part], positions[part], seen_by)
 
     def _move(self, last: _Round, slot: int, begin: int, end: int) -> None:
         """Copy the cells of the path to a slot, at these positions, to where the text goes on."""
