@@ -1,5 +1,6 @@
 """The card of a lesson, and the panels beside it."""
 
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from rich.style import Style
@@ -9,6 +10,7 @@ from textual.geometry import Size
 from ladechat.protocol import Ready
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.panels.cost_panel import CostPanel
+from ladechat.widgets.panels.explaining import explained, name_of
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.methods_panel import MethodsPanel
 from ladechat.widgets.panels.panel import Panel, Row, wrapped
@@ -103,8 +105,9 @@ ROWS_FOR_ALL = 36
 WITH_EVERY_DECODER = "speed"
 LENS_PANEL, LENS_ROWS = "lens", 16
 """The panel of pseudo states has room for its words where a card is about it."""
-CROWDS = ("pool", WITH_EVERY_DECODER)
-"""They give their place to the mask where a card is about that."""
+CROWDS = {"mask": ("pool", WITH_EVERY_DECODER), "cost": ("pool",), "methods": ("pool",)}
+"""Those that give their place to a panel where a card is about that."""
+ELSEWHERE = "explained in another scene"
 
 
 class LessonPanels(SidePanels):
@@ -116,6 +119,8 @@ class LessonPanels(SidePanels):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._wanted = ""
+        self._explained_in: Mapping[str, int] = {}
+        self._new: Collection[str] = ()
 
     def compose(self) -> ComposeResult:
         yield CostPanel(id="cost")
@@ -132,6 +137,29 @@ class LessonPanels(SidePanels):
             self._wanted, self.shown = wanted, View.PANELS
             self._apply()
 
+    def explain_first(self, new: Collection[str], explained_in: Mapping[str, int]) -> None:
+        """Set what a scene explains, by ids of panels and sliders, and which scenes explain the others."""
+        self._new, self._explained_in = new, explained_in
+
+    def explanations(self, only: str = "") -> list[tuple[str, str]]:
+        """Explain what is new in the scene, and name the scenes that explain the rest. The card's panel comes first,
+        and says at least what it shows now.
+        """
+        shown = self.on_screen
+        if only or self.shown is not View.PANELS or not any(one.id == self._wanted for one in shown):
+            return super().explanations(only)
+        first = sorted(shown, key=lambda one: one.id != self._wanted)
+        texts = [explained(one) for one in first if one.id in self._new or one.id == self._wanted]
+        if self._wanted not in self._new:
+            name, text = texts[0]
+            texts[0] = name, text.partition(". ")[0].rstrip(".") + "."
+        places = [
+            f"{name_of(one)} (scene {self._explained_in[one.id]})"
+            for one in first[1:]
+            if one.id is not None and one.id not in self._new and one.id in self._explained_in
+        ]
+        return [*texts, (ELSEWHERE, ", ".join(places))] if places else texts
+
     def _apply(self) -> None:
         super()._apply()
         low = self.app.size.height < ROWS_FOR_ALL
@@ -139,7 +167,7 @@ class LessonPanels(SidePanels):
         for panel in (one for one in self.query(Panel) if not isinstance(one, SlotStrip)):
             on_request = isinstance(panel, CostPanel | MethodsPanel)
             among_others = not on_request and (panel.display or panel.id == WITH_EVERY_DECODER)
-            crowds = panel.id in CROWDS and wanted == View.MASK.value
+            crowds = panel.id in CROWDS.get(wanted, ())
             panel.display = panel.id == wanted or (among_others and not low and not crowds)
         if wanted == LENS_PANEL:
             self.query_one(LensPanel).styles.height = LENS_ROWS
