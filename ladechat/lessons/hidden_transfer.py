@@ -26,7 +26,7 @@ BEGINNING = (
 QUESTION = "How many tokens will the next pass bring?"
 TASK = "That tree has up to 'nodes' drafts. Move 'nodes' to 1, ask again."
 END = (
-    "Medusa, trained heads on the top layer, has fewer guesses right: the table. The maps are trained on the model's "
+    "Medusa, trained heads on the top layer, has fewer guesses right. The maps are trained on the model's "
     "own text, by cross-entropy or KL; the model stays as it is, the text exact."
 )
 
@@ -58,7 +58,7 @@ def _next_pass(run: Run) -> str:
 
 
 def _single(before: Run, after: Run) -> str:
-    return f"{compared(before, after)}: one draft brings two tokens at most. Pseudo states cost too, and are no slots."
+    return f"{compared(before, after)}: one draft brings two tokens at most. Pseudo states, no slots, cost too."
 
 
 SCENE = Scene(

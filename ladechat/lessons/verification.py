@@ -51,8 +51,8 @@ def _walked(run: Run) -> str:
     own = f"; then {quoted(step.pieces[-1])}, where {why}" if step.origins[-1] == "model" else ""
     return (
         f"{step.timing.slots} slots, {counted(len(step.draft.verdicts), 'draft')}. The model said "
-        f"{quoted(*accepted(step))}: accepted{own}. {wrong} wrong, {unreached} after these not reached: "
-        "none of them stays in the KV cache."
+        f"{quoted(*accepted(step))}: accepted{own}. {wrong} wrong, {unreached} not reached: these leave "
+        "the KV cache."
     )
 
 

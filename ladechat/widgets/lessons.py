@@ -107,7 +107,7 @@ LENS_PANEL, LENS_ROWS = "lens", 16
 """The panel of pseudo states has room for its words where a card is about it."""
 CROWDS = {"mask": ("pool", WITH_EVERY_DECODER), "cost": ("pool",), "methods": ("pool",)}
 """Those that give their place to a panel where a card is about that."""
-ELSEWHERE = "explained in another scene"
+ELSEWHERE = "explained in other scenes"
 
 
 class LessonPanels(SidePanels):

@@ -203,7 +203,7 @@ async def test_until_there_are_states_the_method_is_drawn_for_the_model_that_run
             assert found["4"] < row <= found["3"], "a map leads from the real state of layer 3 to a state below layer 4"
             assert text[row].index("┘") == text[found["4"]].index(f"[{foot}]") + 2
         words = " ".join(text)
-        assert "192 × 192" in words and "Medusa's" in words
+        assert "192 × 192" in words and "Medusa" in words
         panel.show_step(step([" keeps"], lens=VIEW))
         assert "layer 4" not in " ".join(await drawn(pilot, panel))
 

@@ -105,9 +105,9 @@ async def test_accepted_tokens_are_traced_to_the_diagonal_that_they_were() -> No
         assert not any("accepted" in line for line in lines(panel))
         view = window_view([[" pool", "x"], ["y", "z"], ["y", "z"]], ["y", "z"])
         panel.show_step(step([" holds", " n", " of"], index=6, window=view, pool=drafted))
-        assert (await drawn(pilot, panel))[-1] == "‹·holds ·n› guessed at +2 in pass 5, accepted in this pass"
+        assert (await drawn(pilot, panel))[-1] == "‹·holds ·n› guessed in pass 5 at +2, accepted now"
         panel.show_step(step([" other"], index=7, window=view))
-        assert (await drawn(pilot, panel))[-1].endswith("in pass 5, accepted in pass 7"), "which is not the one shown"
+        assert (await drawn(pilot, panel))[-1].endswith("in pass 5 at +2, accepted in 7"), "which is not the one shown"
         path = pool_view(" pool", [candidate([" was"], "window", 1)])
         panel.show_step(step([" was", " in"], index=8, window=view, pool=path))
         assert not any("accepted" in line for line in await drawn(pilot, panel)), (

@@ -34,10 +34,10 @@ class CostPanel(StepPanel):
             return "Passes of 1 to 64 slots are timed with the next answer."
         chart = self._chart(LEAST_WIDTH)
         return (
-            "A slot is a token that goes into a pass: the last token of the text, or a draft. A bar is the time of a "
-            "pass of so many slots on this machine, in plain passes (1 slot), measured before an answer began. "
-            f"{self._this_pass(chart)[0]}. The other row of bars is from another machine, a large GPU: "
-            "there, reading the weights takes the time."
+            f"{self._this_pass(chart)[0]}. A slot is a token that goes into a pass: the last token of the text, or a "
+            "draft. A bar is the time of a pass of so many slots on this machine, in plain passes (1 slot), measured "
+            "before an answer began. The other row of bars is from another machine, a large GPU: there, reading the "
+            "weights takes the time."
         )
 
     def rows(self, width: int, height: int) -> list[Row]:

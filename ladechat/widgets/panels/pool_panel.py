@@ -131,7 +131,7 @@ class PoolPanel(StepPanel):
             if untried := sum(not one.tried for one in pool.candidates):
                 parts.append(f"It has {counted(untried, 'guess')} more than G lets in.")
         parts.append(sources_explained(sources))
-        parts.append(format_explained([piece for guess in guesses for piece in guess.pieces]))
+        parts.append(format_explained([*step.pieces, *(piece for guess in guesses for piece in guess.pieces)]))
         reached, accepted = self._reached.total(), self._accepted.total()
         usual = "; most being wrong is normal" if 2 * accepted < reached else ""
         parts.append(f"In this answer {accepted:,} of {counted(reached, 'reached draft')} were accepted{usual}.")

@@ -74,7 +74,7 @@ class WindowPanel(StepPanel, can_focus=True):
     ]
 
     NAME = "Jacobi window"
-    SHOWS = "Guesses at W places ahead, of the last N − 1 passes; along a diagonal (↘): an n-gram."
+    SHOWS = "Guesses of the last N − 1 passes, W tokens a row; along a diagonal (↘): an n-gram."
     COMES = "It comes with lookahead and Jacobi decoding."
 
     width_set = 0
@@ -176,7 +176,7 @@ class WindowPanel(StepPanel, can_focus=True):
     def explain(self) -> str:
         """Return what the window guesses, and how many of its guesses this pass confirmed."""
         if self._step is None:
-            return "Guesses at places ahead, from the first pass on."
+            return "Shows guesses, from the first pass on."
         view = self._step.window
         if view is None or not view.rows:
             return self._why_none(self._step)
@@ -313,10 +313,10 @@ class WindowPanel(StepPanel, can_focus=True):
         if paid_off is None or self._step is None or paid_off.step > self._step.index:  # may be an earlier pass
             return []
         born, now = paid_off.birth.step + 1, paid_off.step == self._step.index
-        accepted = "accepted in this pass" if now else f"accepted in pass {paid_off.step + 1}"
-        after = f" guessed at +{paid_off.birth.ahead} in pass {born}, {accepted}"
+        place, where = f"+{paid_off.birth.ahead}", f"pass {born}"
+        after = f" guessed in {where} at {place}, accepted {'now' if now else f'in {paid_off.step + 1}'}"
         if len(after) + LEAST_OF_ORIGIN > width:
-            after = f" from pass {born}, +{paid_off.birth.ahead}" + ("" if now else f" in {paid_off.step + 1}")
+            after = f" {where} at {place}, {'now' if now else f'→ {paid_off.step + 1}'}"
         text = shorten(" ".join(visible(piece) for piece in paid_off.pieces), max(width - len(after) - 2, 1))
         style = self.palette.style_of_step(paid_off.step, paid_off.accepted)
         return [("‹", self.muted), *self.token(text, style), ("›" + after, self.muted)]
