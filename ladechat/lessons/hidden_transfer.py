@@ -20,7 +20,7 @@ from ladechat.lessons.scene import (
 )
 
 BEGINNING = (
-    "No window, no pool. Half-way up, three trained matrices turn a hidden state into pseudo states for the next three "
+    "No window, no pool. Half-way up, three trained matrices make pseudo states from a hidden state, for the next three "
     "places; a later one sees the earlier. They pass the upper layers with the rest; guesses are read on top."
 )
 QUESTION = "How many tokens will the next pass bring?"
