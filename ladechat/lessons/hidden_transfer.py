@@ -20,8 +20,8 @@ from ladechat.lessons.scene import (
 )
 
 BEGINNING = (
-    "No window, no pool. Half-way up, three trained matrices make pseudo states from a hidden state, for the next three "
-    "places; a later one sees the earlier. They pass the upper layers with the rest; guesses are read on top."
+    "No window, no pool. Half-way up, three trained matrices make pseudo states from a hidden state, for the next "
+    "three places; a later one sees the earlier. They pass the upper layers with the rest; guesses are read on top."
 )
 QUESTION = "How many tokens will the next pass bring?"
 TASK = "That tree has up to 'nodes' drafts. Move 'nodes' to 1, ask again."

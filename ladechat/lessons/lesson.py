@@ -218,10 +218,6 @@ class Lesson:
         """Whether the shown card is a question whose answer can be left out."""
         return not self.looking_back and isinstance(self.page.card, Recall) and self.page.phase is Phase.WAITING
 
-    def skip(self) -> None:
-        """Go on from a question without its answer."""
-        self._open()
-
     def back(self) -> None:
         """Go to the card before."""
         self._at = max(0, self._at - 1)
@@ -232,9 +228,14 @@ class Lesson:
         if isinstance(page.card, Predict) and page.phase is Phase.WAITING and choice < len(page.card.choices):
             page.choice, page.phase = choice, Phase.RUNNING
 
-    def to_prediction(self) -> bool:
-        """Go to a prediction whose outcome is still open, and hurry it; return False if there is none."""
+    def skip(self) -> bool:
+        """Skip the answer to a question, or hurry a prediction whose outcome is still open, and go there; return False
+        if there is neither.
+        """
         page = self._pages[-1]
+        if self.can_skip:
+            self._open()
+            return True
         if page.choice is None or page.phase is not Phase.RUNNING:
             return False
         self._at, self.hurried = self.reached, True

@@ -114,12 +114,15 @@ class LessonPanels(SidePanels):
     """Shows the panel requested by its id, and on a high terminal also the decoder's other panels.
 
     Two of them are only there on request: what a pass costs, and the methods beside each other.
+
+    Args:
+        explained_in: for each panel and slider that a scene explains, by its id, the number of the scene.
     """
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, explained_in: Mapping[str, int], *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._wanted = ""
-        self._explained_in: Mapping[str, int] = {}
+        self._explained_in = explained_in
         self._new: Collection[str] = ()
 
     def compose(self) -> ComposeResult:
@@ -131,15 +134,17 @@ class LessonPanels(SidePanels):
         super().show_model(model)
         self.query_one(MethodsPanel).show_trained(model.trained)
 
-    def show_panel(self, wanted: str) -> None:
-        """Show this panel in any case, instead of a view that was chosen with another card."""
+    def show_panel(self, wanted: str, new: Collection[str]) -> None:
+        """Show this panel in any case, instead of a view that was chosen with another card.
+
+        Args:
+            wanted: the id of the panel.
+            new: what the scene explains, by ids of panels and sliders.
+        """
+        self._new = new
         if wanted != self._wanted:
             self._wanted, self.shown = wanted, View.PANELS
             self._apply()
-
-    def explain_first(self, new: Collection[str], explained_in: Mapping[str, int]) -> None:
-        """Set what a scene explains, by ids of panels and sliders, and which scenes explain the others."""
-        self._new, self._explained_in = new, explained_in
 
     def explanations(self, only: str = "") -> list[tuple[str, str]]:
         """Explain what is new in the scene, and name the scenes that explain the rest. The card's panel comes first,
