@@ -167,7 +167,7 @@ def measured_time(lanes: Sequence[Lane]) -> str:
 def _gain(lane: Lane, times: float) -> str:
     per_pass = len(lane.token_ids) / len(lane.steps)
     tokens, cost = f"{per_pass:.2f}", f"{per_pass / times:.2f}"
-    return f"{tokens} ÷ {cost} ≈ {float(tokens) / float(cost):.1f}×"
+    return f"{tokens} ÷ {cost} ≈ {float(tokens) / float(cost):.2f}×"
 
 
 def why_auto_lost(lanes: Sequence[Lane]) -> str:

@@ -165,7 +165,7 @@ class PoolPanel(StepPanel):
         if self.moment:
             return hits
         whole = [f"{held} · {rate} of passes had a guess"] if self._lookups else []
-        return [*whole, f"{held} · hit rate {rate}", held, *hits]
+        return [*whole, *(f"{held} · {text}" for text in hits if text), held, *hits]
 
     def _guesses(self, after: str, guesses: list[protocol.Candidate], height: int, width: int) -> list[Row]:
         """Return as many guesses as fit. `after` is the printable token that they follow; "" is not shown."""
