@@ -95,6 +95,6 @@ SCENE = Scene(
         Task(TASK, "window", set_to("window", "W", 12, 64), _longer),
         Say(END),
     ),
-    explains=("window", "pool", "slider-window"),
+    explains=("window", "pool"),
     asks=("How does Jacobi decoding work?", "Why does the Jacobi iteration converge?"),
 )

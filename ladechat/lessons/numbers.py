@@ -89,6 +89,6 @@ SCENE = Scene(
         Task(TASK, "window", moved(PARAMETERS), judged, SPEED),
         Say(END, COST),
     ),
-    explains=("slots", "slider-window", "slider-ngram", "slider-guesses"),
+    explains=("slots",),
     asks=("How should I choose W, N and G?", "When is lookahead decoding slower?"),
 )

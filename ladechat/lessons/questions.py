@@ -56,8 +56,8 @@ SCENE = Scene(
             "Hidden transfer: what is moved where, checked when, trained on what?",
             "The hidden state of a token, half-way up, times one trained matrix for each place ahead: pseudo states, "
             "which go through the upper layers. Their guesses form a tree, which the next pass checks. Trained on the "
-            "model's own text, by cross-entropy or KL; the model stays as it is, and the text exact. No pseudo state "
-            "stays in the cache.",
+            "model's own text, by cross-entropy, or KL to the model's own output; the model stays as it is, and the "
+            "text exact. No pseudo state stays in the cache.",
             LENS,
         ),
         Recall(

@@ -178,7 +178,7 @@ class Scene:
         decoder: the name of the decoder.
         parameters: the parameters of the decoder.
         cards: the cards, in order.
-        explains: what is explained first in this scene, by id: its panels and sliders that are new.
+        explains: what is explained first in this scene, by id: the panels and sliders that are new, unless cards do.
         asks: two questions on the subject that the bundled model answers, for the reader to go on with in the chat.
         minutes: the time that a reader needs.
     """

@@ -10,7 +10,7 @@ from textual.geometry import Size
 from ladechat.protocol import Ready
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.panels.cost_panel import CostPanel
-from ladechat.widgets.panels.explaining import explained, name_of
+from ladechat.widgets.panels.explaining import explained, key_of, name_of
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.methods_panel import MethodsPanel
 from ladechat.widgets.panels.panel import Panel, Row, wrapped
@@ -150,20 +150,20 @@ class LessonPanels(SidePanels):
         """Explain what is new in the scene, and name the scenes that explain the rest. The card's panel comes first,
         and says at least what it shows now.
         """
-        shown = self.on_screen
-        if only or self.shown is not View.PANELS or not any(one.id == self._wanted for one in shown):
+        shown = {key_of(one): one for one in self.on_screen}
+        if only or self.shown is not View.PANELS or self._wanted not in shown:
             return super().explanations(only)
-        first = sorted(shown, key=lambda one: one.id != self._wanted)
-        texts = [explained(one) for one in first if one.id in self._new or one.id == self._wanted]
+        name, text = explained(shown[self._wanted])
         if self._wanted not in self._new:
-            name, text = texts[0]
-            texts[0] = name, text.partition(". ")[0].rstrip(".") + "."
-        places = [
-            f"{name_of(one)} (scene {self._explained_in[one.id]})"
-            for one in first[1:]
-            if one.id is not None and one.id not in self._new and one.id in self._explained_in
-        ]
-        return [*texts, (ELSEWHERE, ", ".join(places))] if places else texts
+            text = text.partition(". ")[0].rstrip(".") + "."
+        del shown[self._wanted]
+        texts = [(name, text), *(explained(one) for key, one in shown.items() if key in self._new)]
+        scenes: dict[int, list[str]] = {}
+        for key, one in shown.items():
+            if key not in self._new and key in self._explained_in:
+                scenes.setdefault(self._explained_in[key], []).append(name_of(one))
+        places = " · ".join(f"scene {scene}: {', '.join(names)}" for scene, names in sorted(scenes.items()))
+        return [*texts, (ELSEWHERE, places)] if places else texts
 
     def _apply(self) -> None:
         super()._apply()

@@ -361,9 +361,9 @@ async def test_what_comes_after_the_last_scene_is_not_called_a_scene() -> None:
 @pytest.mark.parametrize(
     ("scene", "card", "first", "named"),
     [
-        ("window", 1, "Jacobi window", ["speed (scene 1)", "slots (scene 6)"]),
-        ("pool", 1, "n-gram pool", ["Jacobi window (scene 3)", "speed (scene 1)"]),
-        ("numbers", 1, "what a pass costs here", ["Jacobi window (scene 3)", "speed (scene 1)"]),
+        ("window", 1, "Jacobi window", ["scene 1: speed", "scene 6: slots"]),
+        ("pool", 1, "n-gram pool", ["scene 3: Jacobi window", "scene 1: speed"]),
+        ("numbers", 1, "what a pass costs here", ["scene 3: Jacobi window", "scene 1: speed"]),
     ],
 )
 async def test_a_question_mark_explains_what_is_new_in_a_scene_and_names_the_scenes_of_the_rest(

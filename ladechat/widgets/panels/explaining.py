@@ -6,6 +6,11 @@ from ladechat.widgets.sliders.sliders import ParameterSlider
 Explained = Panel | ParameterSlider
 
 
+def key_of(one: Explained) -> str:
+    """Return what identifies a panel, its id, or a slider: ``slider-`` and the name of its parameter."""
+    return one.id or "" if isinstance(one, Panel) else f"slider-{one.parameter.name}"
+
+
 def name_of(one: Explained) -> str:
     """Return the name of a panel, or the label and the value of a slider."""
     return one.title if isinstance(one, Panel) else f"{one.label.strip()} = {one.value}"

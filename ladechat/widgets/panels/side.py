@@ -14,7 +14,7 @@ from ladechat.protocol import DecoderInfo, PassCost, PolicyChoice, Ready, Settin
 from ladechat.widgets.formatting import info_of
 from ladechat.widgets.panels.biography_panel import BiographyPanel
 from ladechat.widgets.panels.cost_panel import CostPanel
-from ladechat.widgets.panels.explaining import Explained, explained
+from ladechat.widgets.panels.explaining import Explained, explained, key_of
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.mask_panel import MaskPanel
 from ladechat.widgets.panels.panel import AnswerPanel, Panel, StepPanel
@@ -284,7 +284,7 @@ class SidePanels(Vertical):
 
     def explanations(self, only: str = "") -> list[tuple[str, str]]:
         """Return the name and the explanation of each visible panel and slider, or of the panel with this id alone."""
-        return [explained(one) for one in self.on_screen if only in ("", one.id)]
+        return [explained(one) for one in self.on_screen if only in ("", key_of(one))]
 
     @property
     def on_screen(self) -> list[Explained]:
