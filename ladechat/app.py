@@ -165,12 +165,12 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
             first = [section for section in (self.left_out, news) if section[1]]
             self.push_screen(HelpScreen(self.screen, self.screen.decoders, subjects, first))
 
-    def action_explain(self) -> None:
-        """Explain each panel, with its numbers."""
-        explanations = self._side.explanations()
-        if explanations and isinstance(self.screen, ChatScreen):
+    def action_explain(self, only: str = "") -> None:
+        """Explain each panel, or the one with this id, with its numbers."""
+        explanations = self._side.explanations(only)
+        if explanations and isinstance(self.screen, ChatScreen) and not only:
             explanations.append(TOO_FAST)
-        if explanations and self._asks:
+        if explanations and self._asks and not only:
             explanations.append(("ask the model", " ".join(self._asks)))
         self.push_screen(ExplainScreen(explanations))
 

@@ -78,7 +78,7 @@ register(
             Parameter(
                 "window",
                 "W",
-                "W: how many places ahead the window guesses. One more: up to N − 1 more slots in a pass.",
+                "W: how many tokens a row of the window has. One more: up to N − 1 more slots in a pass.",
                 5,
                 1,
                 64,

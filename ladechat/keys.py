@@ -329,7 +329,7 @@ LEARN_KEYS = (
     Binding("2", "answer(1)", "Predict", group=_PREDICT, id="answer_2", tooltip="Predict the second."),
     Binding("3", "answer(2)", "Predict", group=_PREDICT, id="answer_3", tooltip="Predict the third."),
     Binding("4", "answer(3)", "Predict", group=_PREDICT, id="answer_4", tooltip="Predict the fourth."),
-    Binding("n", "next_scene", "Skip", id="next_scene", tooltip="To the next scene; first to a prediction's result."),
+    Binding("n", "next_scene", "Skip", id="next_scene", tooltip="To the next scene, result or question."),
     Binding("p", "previous_scene", "Previous", id="previous_scene", tooltip="To the scene before, or its beginning."),
     Binding("escape,q", "leave", "Leave", key_display="Esc", id="leave", tooltip="Leave; it goes on here next time."),
     Binding("f1", "app.help", "Help", id="learn_help", tooltip=_HELP.tooltip),

@@ -17,7 +17,7 @@ from ladechat.lessons.scene import (
 )
 
 BEGINNING = (
-    "Guess W tokens and put them into the pass. It says what the model would write after each: the next guesses. From "
+    "Guess W tokens and put them into the pass. The model says what it would write after each: the next guesses. From "
     "the left, as long as a guess is what the model says, it is accepted."
 )
 QUESTION = "How many tokens will the next pass bring?"
@@ -95,5 +95,6 @@ SCENE = Scene(
         Task(TASK, "window", set_to("window", "W", 12, 64), _longer),
         Say(END),
     ),
+    explains=("window", "pool"),
     asks=("How does Jacobi decoding work?", "Why does the Jacobi iteration converge?"),
 )

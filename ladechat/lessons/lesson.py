@@ -201,7 +201,9 @@ class Lesson:
     def go_on(self) -> None:
         """Go to the next card, or continue with this one."""
         page = self.page
-        if self.looking_back:
+        if page.phase is Phase.WAITING and isinstance(page.card, Recall):
+            page.phase, page.text = Phase.EXPLAINED, page.card.revealed
+        elif self.looking_back:
             self._at += 1
         elif page.phase is Phase.RUNNING:
             self.hurried = True
@@ -210,8 +212,11 @@ class Lesson:
         elif page.phase is Phase.WAITING and isinstance(page.card, Task) and not self.missing:
             page.phase = Phase.RUNNING
             self._to_ask = True
-        elif page.phase is Phase.WAITING and isinstance(page.card, Recall):
-            _reveal(page)
+
+    @property
+    def can_skip(self) -> bool:
+        """Whether the shown card is a question whose answer can be left out."""
+        return not self.looking_back and isinstance(self.page.card, Recall) and self.page.phase is Phase.WAITING
 
     def back(self) -> None:
         """Go to the card before."""
@@ -223,9 +228,14 @@ class Lesson:
         if isinstance(page.card, Predict) and page.phase is Phase.WAITING and choice < len(page.card.choices):
             page.choice, page.phase = choice, Phase.RUNNING
 
-    def to_prediction(self) -> bool:
-        """Go to a prediction whose outcome is still open, and hurry it; return False if there is none."""
+    def skip(self) -> bool:
+        """Skip the answer to a question, or hurry a prediction whose outcome is still open, and go there; return False
+        if there is neither.
+        """
         page = self._pages[-1]
+        if self.can_skip:
+            self._open()
+            return True
         if page.choice is None or page.phase is not Phase.RUNNING:
             return False
         self._at, self.hurried = self.reached, True
@@ -299,7 +309,7 @@ class Lesson:
         elif isinstance(page.card, Task) and before_goal:
             page.phase, page.text = Phase.EXPLAINED, PASSED_ALREADY
         elif isinstance(page.card, Recall) and before_goal:
-            _reveal(page)
+            page.phase, page.text = Phase.EXPLAINED, page.card.revealed
         if before_goal:
             self.hurried = True
             if page.phase is Phase.EXPLAINED:
@@ -337,8 +347,3 @@ class Lesson:
         self.hurried = False
         if self.reached < self._goal:
             self._open()
-
-
-def _reveal(page: Page) -> None:
-    assert isinstance(page.card, Recall)
-    page.phase, page.text = Phase.EXPLAINED, f"{page.card.question}\n{page.card.answer}"

@@ -20,14 +20,14 @@ from ladechat.widgets.steps.draft_tree import slots_of
 
 PARAMETERS = {"window": 5, "ngram": 3, "guesses": 5}
 BEGINNING = (
-    "W: places ahead in the window. N: tokens of an n-gram. G: guesses of the pool. W + 1 or G + 1: up to N − 1 more "
-    "slots. N + 1: up to W + G."
+    "W: tokens in a row of the window. N: tokens of an n-gram. G: guesses of the pool. W + 1 or G + 1: up to N − 1 "
+    "more slots. N + 1: up to W + G."
 )
 QUESTION = "How many tokens a pass will the answer come to?"
 TASK = "Make this answer faster by the clock: move W, N or G, ask again."
 END = (
     "Best depends on the cost of a slot: little on an idle GPU, more where computing outweighs reading the weights: a "
-    "CPU, many users, long texts, some hundred slots. 'auto' drafts what pays; moving W, N or G ends it."
+    "CPU, many users, long texts, some hundred slots. The chat's 'auto' drafts as much as pays."
 )
 FASTER = 1.05
 """The gain in time that counts as one; less may be chance."""
@@ -56,8 +56,8 @@ def judged(before: Run, after: Run) -> str:
     if first is None or second is None:
         return f"{passes}. {ONE_BY_ONE}"
     if first.speedup is None or second.speedup is None:
-        return f"{passes}. {BUSY} Which is faster stays open."
-    dearer = second.pass_ms / first.pass_ms
+        return f"{passes}. {BUSY} Try again later."
+    dearer = float(f"{second.pass_ms / first.pass_ms:.2f}")  # as it is shown, so that the quotient is right
     gain = before.passes / (after.passes * dearer)
     verdict = (
         "Faster: found."
@@ -66,7 +66,7 @@ def judged(before: Run, after: Run) -> str:
         if gain > 1 / FASTER
         else "Slower. Can you find faster ones?"
     )
-    return f"{passes}, each {dearer:.1f}× as long: {gain:.1f}× as fast. {verdict}"
+    return f"{passes}, each {dearer:.2f}× as long: {gain:.1f}× as fast. {verdict}"
 
 
 SCENE = Scene(
@@ -89,5 +89,6 @@ SCENE = Scene(
         Task(TASK, "window", moved(PARAMETERS), judged, SPEED),
         Say(END, COST),
     ),
+    explains=("slots",),
     asks=("How should I choose W, N and G?", "When is lookahead decoding slower?"),
 )

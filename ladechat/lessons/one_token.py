@@ -19,8 +19,8 @@ END = (
 def _first_tokens(run: Run) -> str:
     return (
         f"{counted(run.passes, 'pass')}, {counted(len(run.token_ids), 'token')}; the last brought "
-        f"{quoted(*run.last.pieces)}. On a GPU, nearly all of that time goes into reading the weights: a pass over "
-        "more tokens, in slots, takes hardly longer. Plain decoding leaves that unused."
+        f"{quoted(*run.last.pieces)}. A GPU spends nearly all of a pass on reading the weights. More tokens in the "
+        "pass, a slot each, take hardly longer; plain decoding leaves that unused."
     )
 
 
@@ -60,5 +60,6 @@ SCENE = Scene(
         Task(TASK, "temperature", _warmer, _drawn, SPEED),
         Say(END, SPEED),
     ),
+    explains=("cost", "speed"),
     asks=("What is a forward pass?", "Why is memory the bottleneck?"),
 )

@@ -37,9 +37,11 @@ def _had_guess(run: Run) -> str:
     if pool is None:
         return "The pool was not asked."
     answer = "None" if not tried(run) else counted(len(tried(run)), "guess")
+    sources = " and ".join(dict.fromkeys(source_of(one.source).name for one in tried(run)))
+    found = f": from {sources}" if sources else ""
     return (
-        f"{answer} after {quoted(pool.after)}. You could not know: so far it had one in {pool.hits} of {pool.lookups} "
-        "passes, its hit rate."
+        f"{answer} after {quoted(pool.after)}{found}. So far it had one in {pool.hits} of {pool.lookups} passes, its "
+        "hit rate."
     )
 
 
@@ -76,5 +78,6 @@ SCENE = Scene(
         Task(TASK, "guesses", set_to("guesses", "G", 0, 0), _without, POOL),
         Say(END, POOL),
     ),
+    explains=("pool",),
     asks=("How does the pool find n-grams?", "What happens when G is zero?"),
 )

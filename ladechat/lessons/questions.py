@@ -17,7 +17,7 @@ SCENE = Scene(
     cards=(
         Recall(
             "What is in the Jacobi window, and how does an n-gram come out of it?",
-            "The guesses of the last N − 1 passes for W places ahead, the oldest row on top; at first random tokens of "
+            "What the last N − 1 passes guessed, W tokens a row, the oldest row on top; at first random tokens of "
             "the text. A diagonal, from the top row to the row that the pass writes, is an n-gram. Then the oldest row "
             "leaves, and the window moves on by one place.",
         ),
@@ -41,7 +41,7 @@ SCENE = Scene(
         ),
         Recall(
             "What do W, N and G change, and what do they cost?",
-            "W: places ahead, more n-grams. N: their length. G: guesses checked in a pass. At most (N − 1) × (W + G) "
+            "W: tokens in a row, more n-grams. N: their length. G: guesses checked in a pass. At most (N − 1)(W + G) "
             "slots: one more W or G costs N − 1 of them, one more N costs W + G.",
             SPEED,
         ),
@@ -49,14 +49,15 @@ SCENE = Scene(
             "What is in one pass, and which slot sees which?",
             "The last token, the window (lookahead branch), the guesses (verification branch). All see the text. A "
             "cell of the window sees the top row up to where its diagonal begins, and that diagonal down to itself; a "
-            "token of a guess sees the guess up to itself.",
+            "token of a guess sees the guess up to itself. What is not accepted leaves the KV cache.",
             MASK,
         ),
         Recall(
             "Hidden transfer: what is moved where, checked when, trained on what?",
             "The hidden state of a token, half-way up, times one trained matrix for each place ahead: pseudo states, "
             "which go through the upper layers. Their guesses form a tree, which the next pass checks. Trained on the "
-            "model's own text, by cross-entropy or KL; the model stays as it is. No pseudo state stays in the cache.",
+            "model's own text, by cross-entropy, or KL to the model's own output; the model stays as it is, and the "
+            "text exact. No pseudo state stays in the cache.",
             LENS,
         ),
         Recall(

@@ -10,7 +10,7 @@ from functools import reduce
 
 from ladechat.protocol import PassCost, Settings, Step, TurnFinished, Value
 from ladechat.widgets.cells import visible
-from ladechat.widgets.formatting import counted
+from ladechat.widgets.formatting import counted, division
 from ladechat.widgets.steps.pass_times import PassTimes, Times
 
 WINDOW, POOL, SPEED, LENS, MASK, COST, METHODS = "window", "pool", "speed", "lens", "mask", "cost", "methods"
@@ -159,6 +159,10 @@ class Recall:
     answer: str
     panel: str = WINDOW
 
+    @property
+    def revealed(self) -> str:
+        return f"{self.question}\n{self.answer}"
+
 
 Card = Say | LookCard | Predict | Task | Recall
 
@@ -174,6 +178,7 @@ class Scene:
         decoder: the name of the decoder.
         parameters: the parameters of the decoder.
         cards: the cards, in order.
+        explains: what is explained first in this scene, by id: the panels and sliders that are new, unless cards do.
         asks: two questions on the subject that the bundled model answers, for the reader to go on with in the chat.
         minutes: the time that a reader needs.
     """
@@ -184,6 +189,7 @@ class Scene:
     decoder: str
     parameters: Mapping[str, Value]
     cards: tuple[Card, ...]
+    explains: tuple[str, ...] = ()
     asks: tuple[str, ...] = ()
     minutes: int = 1
 
@@ -241,10 +247,8 @@ def measured(run: Run) -> str:
         return ONE_BY_ONE
     if times.speedup is None:
         return BUSY
-    return (
-        f"{times.tokens_per_pass:.2f} ÷ {times.cost:.1f} (the cost of a pass here, in plain ones) = "
-        f"{times.speedup:.1f}× plain decoding."
-    )
+    tokens, cost, speed = division(times.tokens_per_pass, times.speedup)
+    return f"{tokens} ÷ {cost} (the cost of a pass here, in plain ones) ≈ {speed}× plain decoding."
 
 
 def set_to(name: str, label: str, least: int, most: int) -> Callable[[Settings], str]:
@@ -271,8 +275,8 @@ def moved(parameters: Mapping[str, Value]) -> Callable[[Settings], str]:
 
 
 def compared(before: Run, after: Run) -> str:
-    """Return what differs between two answers to the same question: passes, and slots a pass."""
+    """Return what differs between two answers to the same question: passes, and the mean of their slots."""
     return (
-        f"{counted(after.passes, 'pass')} instead of {before.passes}, {after.slots_per_pass:.0f} slots each instead of "
-        f"{before.slots_per_pass:.0f}"
+        f"{counted(after.passes, 'pass')} instead of {before.passes}, {after.slots_per_pass:.0f} slots on average "
+        f"instead of {before.slots_per_pass:.0f}"
     )

@@ -15,6 +15,10 @@ CHAPTERS = (*SCENES, questions.SCENE)
 """All that a reader goes through."""
 
 
+EXPLAINED_IN = {one: number for number, scene in enumerate(SCENES, 1) for one in scene.explains}
+"""For each panel and slider that a scene explains, by its id, the number of that scene, the last one if several do."""
+
+
 def questions_about(decoder: str) -> tuple[str, ...]:
     """Return two questions about a decoder that the bundled model answers: those of its scene, or about the pool."""
     return next((scene.asks for scene in SCENES if scene.decoder == decoder), pool.SCENE.asks)

@@ -22,8 +22,8 @@ from ladechat.widgets.steps.draft_tree import slots_of
 
 PARAMETERS = {"window": 5, "ngram": 3, "guesses": 5}
 BEGINNING = (
-    "Every token in a pass takes a slot. Start at the last token of the text: what does the model say next? If a "
-    "draft says so too, accept it, go there. Else take the model's token."
+    "Start at the last token: what does the model say next? If a draft says so too, accept it, go there. Else take the "
+    "model's token."
 )
 SEEN = (
     "The mask: a slot sees the text, what it follows and itself (→: the next slot). So it gets the answer that it "
@@ -32,8 +32,8 @@ SEEN = (
 QUESTION = "How many tokens will the next pass bring?"
 TASK = "Does the text depend on drafts? Move N to 5, ask again."
 END = (
-    "At T > 0 the token is drawn first, by plain decoding's dice: same seed, same text. In 16 bits sums round by pass "
-    "size: near ties may swap."
+    "At T > 0 the token is drawn as in plain decoding (same seed, same text), then compared with drafts. In 16 bits, "
+    "passes of other sizes round differently: near ties may come out otherwise."
 )
 
 
@@ -51,7 +51,8 @@ def _walked(run: Run) -> str:
     own = f"; then {quoted(step.pieces[-1])}, where {why}" if step.origins[-1] == "model" else ""
     return (
         f"{step.timing.slots} slots, {counted(len(step.draft.verdicts), 'draft')}. The model said "
-        f"{quoted(*accepted(step))}: accepted{own}. {wrong} wrong, {unreached} after one, not reached."
+        f"{quoted(*accepted(step))}: accepted{own}. {wrong} wrong, {unreached} not reached: these leave "
+        "the KV cache."
     )
 
 
@@ -99,5 +100,6 @@ SCENE = Scene(
         Task(TASK, "ngram", set_to("ngram", "N", 5, 16), _same_text, POOL),
         Say(END, POOL),
     ),
+    explains=("mask", "biography"),
     asks=("What is the attention mask?", "Is lookahead decoding exact?"),
 )

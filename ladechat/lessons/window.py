@@ -16,12 +16,12 @@ from ladechat.lessons.scene import (
 from ladechat.widgets.formatting import counted
 
 BEGINNING = (
-    "The window: what the last N − 1 passes guessed for W places ahead, oldest on top; at first, random tokens of the "
-    "text. Each pass takes it along, the lookahead branch, and writes another row."
+    "The window: N − 1 rows of W tokens, guessed by the last passes, oldest on top, from the last token (+0) on; at "
+    "first, random tokens of the text. Each pass reads it (lookahead branch) and writes another row."
 )
 QUESTION = "Where will 'new' stand in the next pass?"
 TASK = "What does the window bring? Move W to 1, ask again."
-END = "The model wrote each n-gram, but after guesses: it may not fit here, but later. So the pool keeps it."
+END = "The model wrote each n-gram after guesses. What does not fit here may fit later: the pool keeps it."
 
 
 def named_diagonal(run: Run) -> int | None:
@@ -35,9 +35,11 @@ def _diagonal(run: Run) -> str:
     if step.window is None or step.pool is None or place is None:
         return "The window had no room in this pass."
     ngram = [*(row[place] for row in step.window.rows), step.window.fresh[place]]
+    ends = " and ".join(str(length) for length in range(len(ngram) - 1, 1, -1))
+    too = f", their last {ends} tokens too" if ends else ""
     return (
-        f"Follow the marked diagonal ↘ down to 'new': {quoted(*ngram)}. Each was written after those above it: an "
-        f"n-gram of N = {len(ngram)} tokens. Diagonals and their ends go into the pool: {step.pool.added} were new."
+        f"Follow the marked diagonal ↘: {quoted(*ngram)}. Each was written after those above it: an n-gram of N = "
+        f"{len(ngram)} tokens. Diagonals go into the pool{too}: {step.pool.added} new."
     )
 
 
@@ -52,7 +54,7 @@ def moved_up(run: Run) -> int:
 def _where_it_went(run: Run) -> str:
     if moved_up(run) != 1:
         return "The window was set up anew in this pass, so the row is not there."
-    return "It is row −1 now; the oldest row has left. The window moves by one place a pass, whatever is accepted."
+    return "It is row −1 now; the oldest has left. The window moves by one place, whatever is accepted."
 
 
 def _from_window(run: Run) -> bool:
@@ -83,5 +85,6 @@ SCENE = Scene(
         Task(TASK, "window", set_to("window", "W", 1, 1), _narrower),
         Say(END),
     ),
+    explains=("window",),
     asks=("Why does the window have rows?", "How does the window begin?"),
 )

@@ -166,7 +166,8 @@ def measured_time(lanes: Sequence[Lane]) -> str:
 
 def _gain(lane: Lane, times: float) -> str:
     per_pass = len(lane.token_ids) / len(lane.steps)
-    return f"{per_pass:.2f} ÷ {per_pass / times:.2f} = {times:.2f}×"
+    tokens, cost = f"{per_pass:.2f}", f"{per_pass / times:.2f}"
+    return f"{tokens} ÷ {cost} ≈ {float(tokens) / float(cost):.2f}×"
 
 
 def why_auto_lost(lanes: Sequence[Lane]) -> str:

@@ -32,15 +32,16 @@ REASONS = {
 MEANT = "lessons stop at {}"
 
 
-def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bool = False) -> str:
+def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bool = False, timed: bool = True) -> str:
     """Return the line below an answer: its figures, and the stop reason unless the model ended it.
 
     Args:
         event: the end of the answer.
         remembered: number of its tokens that were drafted from n-grams of earlier answers.
         limit_meant: whether answers are meant to end at their length limit, as in a lesson.
+        timed: whether the times of all its passes count. The speed panel leaves some out, and has another rate then.
     """
-    parts = figures(event)
+    parts = figures(event if timed else replace(event, decode_seconds=0.0))
     if remembered:
         parts.append(f"{counted(remembered, 'draft')} remembered from earlier answers")
     if event.reason in REASONS:
@@ -76,21 +77,36 @@ def joined(first: TurnFinished, second: TurnFinished) -> TurnFinished:
     )
 
 
-def gain(per_pass: float, speedup: float) -> list[str]:
-    """Return the formula of the gain, in versions from long to short: ``1.53 tokens a pass ÷ cost 2.0 ≈ 0.8× plain``.
+def cost_in_figures(cost: float) -> str:
+    """Return the cost of a pass, in plain ones, with three figures."""
+    return f"{cost:.{2 if cost < 10 else 1}f}"
+
+
+def division(per_pass: float, speedup: float) -> tuple[str, str, str]:
+    """Return tokens a pass, the cost of a pass and the speed as they are shown: ``1.45``, ``1.54``, ``0.9``. The third
+    is the quotient of the others, as a reader finds who divides them.
 
     Args:
         per_pass: tokens a pass.
         speedup: the speed in that of plain decoding, so that a pass costs ``per_pass / speedup`` plain ones.
     """
-    cost, speed = f"{per_pass / speedup:.1f}", f"≈ {speedup:.1f}×"
+    tokens, cost = f"{per_pass:.2f}", cost_in_figures(per_pass / speedup)
+    return tokens, cost, f"{float(tokens) / float(cost):.1f}"
+
+
+def gain(per_pass: float, speedup: float) -> list[str]:
+    """Return the formula of the gain, in versions from long to short: ``1.53 tokens a pass ÷ cost 2.04 ≈ 0.8× plain``.
+    See `division` for the arguments.
+    """
+    tokens, cost, speed = division(per_pass, speedup)
+    speed = f"≈ {speed}×"
     return [
-        f"{per_pass:.2f} tokens a pass ÷ {cost} (cost of a pass, in plain ones) {speed} plain decoding",
-        f"{per_pass:.2f} tokens a pass ÷ cost {cost} {speed} plain decoding",
-        f"{per_pass:.2f} tokens a pass ÷ cost {cost} {speed} plain",
-        f"{per_pass:.2f} tokens ÷ cost {cost} {speed} plain",
-        f"{per_pass:.2f} ÷ cost {cost} {speed}",
-        f"{per_pass:.2f} ÷ {cost} {speed}",
+        f"{tokens} tokens a pass ÷ {cost} (cost of a pass, in plain ones) {speed} plain decoding",
+        f"{tokens} tokens a pass ÷ cost {cost} {speed} plain decoding",
+        f"{tokens} tokens a pass ÷ cost {cost} {speed} plain",
+        f"{tokens} tokens ÷ cost {cost} {speed} plain",
+        f"{tokens} ÷ cost {cost} {speed}",
+        f"{tokens} ÷ {cost} {speed}",
     ]
 
 

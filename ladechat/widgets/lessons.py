@@ -1,5 +1,6 @@
 """The card of a lesson, and the panels beside it."""
 
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from rich.style import Style
@@ -9,6 +10,7 @@ from textual.geometry import Size
 from ladechat.protocol import Ready
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.panels.cost_panel import CostPanel
+from ladechat.widgets.panels.explaining import explained, key_of, name_of
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.methods_panel import MethodsPanel
 from ladechat.widgets.panels.panel import Panel, Row, wrapped
@@ -103,19 +105,25 @@ ROWS_FOR_ALL = 36
 WITH_EVERY_DECODER = "speed"
 LENS_PANEL, LENS_ROWS = "lens", 16
 """The panel of pseudo states has room for its words where a card is about it."""
-CROWDS = ("pool", WITH_EVERY_DECODER)
-"""They give their place to the mask where a card is about that."""
+CROWDS = {"mask": ("pool", WITH_EVERY_DECODER), "cost": ("pool",), "methods": ("pool",)}
+"""Those that give their place to a panel where a card is about that."""
+ELSEWHERE = "explained in other scenes"
 
 
 class LessonPanels(SidePanels):
     """Shows the panel requested by its id, and on a high terminal also the decoder's other panels.
 
     Two of them are only there on request: what a pass costs, and the methods beside each other.
+
+    Args:
+        explained_in: for each panel and slider that a scene explains, by its id, the number of the scene.
     """
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, explained_in: Mapping[str, int], *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._wanted = ""
+        self._explained_in = explained_in
+        self._new: Collection[str] = ()
 
     def compose(self) -> ComposeResult:
         yield CostPanel(id="cost")
@@ -126,11 +134,36 @@ class LessonPanels(SidePanels):
         super().show_model(model)
         self.query_one(MethodsPanel).show_trained(model.trained)
 
-    def show_panel(self, wanted: str) -> None:
-        """Show this panel in any case, instead of a view that was chosen with another card."""
+    def show_panel(self, wanted: str, new: Collection[str]) -> None:
+        """Show this panel in any case, instead of a view that was chosen with another card.
+
+        Args:
+            wanted: the id of the panel.
+            new: what the scene explains, by ids of panels and sliders.
+        """
+        self._new = new
         if wanted != self._wanted:
             self._wanted, self.shown = wanted, View.PANELS
             self._apply()
+
+    def explanations(self, only: str = "") -> list[tuple[str, str]]:
+        """Explain what is new in the scene, and name the scenes that explain the rest. The card's panel comes first,
+        and says at least what it shows now.
+        """
+        shown = {key_of(one): one for one in self.on_screen}
+        if only or self.shown is not View.PANELS or self._wanted not in shown:
+            return super().explanations(only)
+        name, text = explained(shown[self._wanted])
+        if self._wanted not in self._new:
+            text = text.partition(". ")[0].rstrip(".") + "."
+        del shown[self._wanted]
+        texts = [(name, text), *(explained(one) for key, one in shown.items() if key in self._new)]
+        scenes: dict[int, list[str]] = {}
+        for key, one in shown.items():
+            if key not in self._new and key in self._explained_in:
+                scenes.setdefault(self._explained_in[key], []).append(name_of(one))
+        places = " · ".join(f"scene {scene}: {', '.join(names)}" for scene, names in sorted(scenes.items()))
+        return [*texts, (ELSEWHERE, places)] if places else texts
 
     def _apply(self) -> None:
         super()._apply()
@@ -139,7 +172,7 @@ class LessonPanels(SidePanels):
         for panel in (one for one in self.query(Panel) if not isinstance(one, SlotStrip)):
             on_request = isinstance(panel, CostPanel | MethodsPanel)
             among_others = not on_request and (panel.display or panel.id == WITH_EVERY_DECODER)
-            crowds = panel.id in CROWDS and wanted == View.MASK.value
+            crowds = panel.id in CROWDS.get(wanted, ())
             panel.display = panel.id == wanted or (among_others and not low and not crowds)
         if wanted == LENS_PANEL:
             self.query_one(LensPanel).styles.height = LENS_ROWS

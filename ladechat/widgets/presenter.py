@@ -231,8 +231,9 @@ class Presenter:
                     self._side.answer.settle()
                     self._transcript.settle()
                 self._status.memory = formatting.describe_memory(event.memory)
+                answer, meant = self._side.answer, self._limit_meant
                 self._transcript.sum_up(
-                    formatting.describe_finish(whole, self._side.answer.remembered, limit_meant=self._limit_meant)
+                    formatting.describe_finish(whole, answer.remembered, limit_meant=meant, timed=answer.untimed == 0)
                 )
                 self.say(READY)
             case protocol.Failed():

@@ -142,7 +142,7 @@ async def test_moving_a_slider_of_a_decoder_that_chooses_by_itself_sets_it_by_ha
         await press(pilot, "f3", brings=lambda: status.decoder == "auto" and not window.awaits_answer)
         await press(pilot, "left", brings=lambda: status.decoder == "lookahead" and window.awaits_answer)
         await answered(pilot, stage, "Two?", times=2)
-        assert window.explain().startswith("Each pass writes a new row")
+        assert window.explain().startswith("A pass reads the rows")
         for decoder in ("auto", "plain decoding", "auto"):
             async with brings(partial(lambda wanted: status.decoder == wanted, decoder), pilot):
                 await pilot.press("f3")

@@ -27,7 +27,7 @@ from ladechat.session.engine import SILENCE_SECONDS, State
 from ladechat.session.session import Session
 from ladechat.shell import cli
 from ladechat.widgets.bars.status_line import StatusLine
-from ladechat.widgets.lessons import LessonBox, LessonCard
+from ladechat.widgets.lessons import ELSEWHERE, LessonBox, LessonCard, LessonPanels
 from ladechat.widgets.panels.cost_panel import CostPanel
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.panels.speed_panel import SpeedPanel
@@ -40,6 +40,7 @@ from tests.fake_engine import FakeEngine
 from tests.waiting import act, brings, press, until
 from tests.widgets.hosting import lines
 
+MOST_EXPLAINED_WORDS = 160
 SHORT = "The pool keeps what the window has written."
 
 
@@ -135,7 +136,7 @@ async def test_a_scene_by_keys_alone() -> None:
         await press(pilot, "p", brings=lambda: room.place == ("one_token", 0))
         await press(pilot, "f1", brings=shows(pilot, HelpScreen))
         text = shown(room.app)
-        assert all(key.tooltip in text for key in LEARN_KEYS) and "W: how many places ahead" in text
+        assert all(key.tooltip in text for key in LEARN_KEYS) and "W: how many tokens a row" in text
         await press(pilot, "f1", "n", "n", brings=lambda: room.place == ("window", 0))
         await until(lambda: room.engines[0].settings.decoder == "lookahead", pilot)
         assert room.engines[0].settings.temperature == 0
@@ -334,6 +335,67 @@ async def test_the_ten_questions_come_last_and_hide_their_answers_until_a_key() 
             await press(pilot, "enter", brings=lambda: room.card.text.endswith(card.answer))
             await press(pilot, "enter", brings=lambda: room.place == ("questions", place + 1))
         assert not room.engines[0].questions and "arXiv" in room.card.text
+
+
+async def test_a_question_can_be_skipped_and_be_answered_later() -> None:
+    """The only way on showed the answer first."""
+    async with Room(progress=Progress("questions")).ready() as (pilot, room):
+        assert "n: the next question" in room.card.hint
+        await press(pilot, "n", brings=lambda: room.place == ("questions", 1))
+        await press(pilot, "left", brings=lambda: room.place == ("questions", 0))
+        card = CHAPTERS[-1].cards[0]
+        assert isinstance(card, Recall) and room.card.text == card.question
+        await press(pilot, "enter", brings=lambda: room.card.text == card.revealed)
+        await press(pilot, "enter", brings=lambda: room.place == ("questions", 1))
+        await press(pilot, *"n" * 9, brings=lambda: room.place == ("questions", 10))
+
+
+async def test_what_comes_after_the_last_scene_is_not_called_a_scene() -> None:
+    """Below "scene 7 of 7" stood "next scene"."""
+    last = SCENES[-1]
+    async with Room(progress=Progress(last.name, len(last.cards) - 1, [0])).ready() as (pilot, room):
+        await until(lambda: room.screen.lesson.at_last_card, pilot)
+        assert room.card.hint.endswith("\nEnter: ten questions") and "later, in the chat" in room.card.hint.lower()
+
+
+@pytest.mark.parametrize(
+    ("scene", "card", "first", "named"),
+    [
+        ("window", 1, "Jacobi window", ["scene 1: speed", "scene 6: slots"]),
+        ("pool", 1, "n-gram pool", ["scene 3: Jacobi window", "scene 1: speed"]),
+        ("numbers", 1, "what a pass costs here", ["scene 3: Jacobi window", "scene 1: speed"]),
+    ],
+)
+async def test_a_question_mark_explains_what_is_new_in_a_scene_and_names_the_scenes_of_the_rest(
+    scene: str, card: int, first: str, named: list[str]
+) -> None:
+    """The same 250 words came again in scene after scene."""
+    async with Room(FakeEngine(), progress=Progress(scene, card)).ready((120, 40)) as (pilot, room):
+        await until(lambda: room.at(scene, card) and len(room.screen.query_one(LessonPanels).explanations()) > 1, pilot)
+        texts = room.screen.query_one(LessonPanels).explanations()
+        assert texts[0][0] == first and texts[-1][0] == ELSEWHERE and all(name in texts[-1][1] for name in named)
+        assert sum(len(text.split()) for _, text in texts) <= MOST_EXPLAINED_WORDS
+        speed = room.screen.query_one(SpeedPanel)
+        await act(pilot, lambda: speed.post_message(Panel.Asked("speed")), brings=shows(pilot, ExplainScreen))
+        assert [str(each.render()) for each in room.app.screen.query(Static)][:2] == ["speed", speed.explain()]
+
+
+async def test_where_a_card_is_about_costs_no_panel_is_cut_to_its_title() -> None:
+    async with Room(FakeEngine(), progress=Progress("numbers", 1)).ready((120, 40)) as (pilot, room):
+        await until(lambda: room.at("numbers", 1), pilot)
+        heights = [
+            panel.region.height for panel in room.screen.query_one(LessonPanels).query(Panel) if panel.region.area
+        ]
+        assert min(heights) > 1, "only a title"
+
+
+async def test_one_rate_is_given_of_an_answer_that_began_slowly() -> None:
+    """Below the answer stood the tokens a second of all passes, and in the panel those of the timed ones."""
+    async with Room(FakeEngine(), progress=Progress("numbers", 2, [0])).ready((120, 40)) as (pilot, room):
+        await until(lambda: room.screen.lesson.page.outcome is not None, pilot)
+        written = " ".join(line.text for line in room.screen.query_one(Transcript).lines)
+        assert "tokens a pass" in written and "tok/s" not in written
+        assert room.screen.query_one(SpeedPanel).tokens_per_second
 
 
 async def test_card_and_speed_panel_say_the_same_of_times() -> None:

@@ -144,14 +144,14 @@ def test_the_result_of_a_prediction_is_gone_to_until_it_is_there_and_from_earlie
     playing = Playing(Lesson(scene(*CARDS)), tokens=(1, 1, 2, 1))
     playing.go_on()
     playing.go_on()
-    assert not playing.lesson.to_prediction(), "nothing was predicted yet"
+    assert not playing.lesson.skip(), "nothing was predicted yet"
     playing.lesson.choose(1)
     playing.lesson.back()
     assert (playing.lesson.looking_back, playing.lesson.wants_step) == (True, False)
-    assert playing.lesson.to_prediction()
+    assert playing.lesson.skip()
     assert (playing.lesson.looking_back, playing.lesson.wants_step, playing.lesson.hurried) == (False, True, True)
     playing.work()
-    assert playing.lesson.page.outcome == 1 and not playing.lesson.to_prediction()
+    assert playing.lesson.page.outcome == 1 and not playing.lesson.skip()
 
 
 def test_a_task_waits_for_its_slider_and_is_done_by_another_answer() -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ladechat import registry
 from ladechat.lessons.numbers import _slots, judged
-from ladechat.lessons.scene import BUSY, ONE_BY_ONE, Run, measured
+from ladechat.lessons.scene import BUSY, ONE_BY_ONE, Run, compared, measured
 from ladechat.protocol import PassCost
 from tests.decoder.table_runner import random_table
 from tests.widgets.sample_steps import step, timing
@@ -22,6 +22,13 @@ def run(tokens: int, passes: int, ms: float, plain_ms: float = 10.0) -> Run:
         for index, each in enumerate(pieces)
     ]
     return Run(turn=1, steps=steps, paced=0)
+
+
+def test_the_slots_of_two_answers_are_compared_by_their_means() -> None:
+    """It said "13 slots each" of passes of which all but the last few had 14."""
+    before, after = run(60, 60, ms=20), run(60, 50, ms=20)
+    after.steps[-1] = replace(after.steps[-1], timing=timing(2))
+    assert compared(before, after) == "50 passes instead of 60, 12 slots on average instead of 12"
 
 
 def test_what_is_said_of_the_slots_of_a_pass_adds_up() -> None:
@@ -40,7 +47,7 @@ def test_what_is_said_of_the_slots_of_a_pass_adds_up() -> None:
 
 
 def test_the_speed_of_an_answer_is_its_tokens_a_pass_by_the_cost_of_a_pass() -> None:
-    assert measured(run(60, 40, ms=20)).startswith("1.50 ÷ 2.0 (") and "= 0.8×" in measured(run(60, 40, ms=20))
+    assert measured(run(60, 40, ms=20)).startswith("1.50 ÷ 2.00 (") and "≈ 0.8×" in measured(run(60, 40, ms=20))
 
 
 @pytest.mark.parametrize("plain_ms", [26.7, 25.0])
@@ -66,6 +73,17 @@ def test_passes_taken_one_by_one_say_nothing_about_time() -> None:
     paced = run(60, 40, ms=20)
     paced.paced = None
     assert measured(paced) == ONE_BY_ONE and ONE_BY_ONE in judged(paced, run(60, 30, ms=20))
+
+
+@pytest.mark.parametrize("ms", [7.3, 8.9, 23.7, 51.2])
+def test_the_gain_of_an_answer_is_the_quotient_of_the_numbers_beside_it(ms: float) -> None:
+    found = re.match(
+        r"(\d+) passes instead of (\d+), each ([\d.]+)× as long: ([\d.]+)×",
+        judged(run(64, 44, ms=20, plain_ms=5), run(64, 58, ms=ms, plain_ms=5)),
+    )
+    assert found
+    passes, before, dearer, gain = map(float, found.groups())
+    assert abs(before / passes / dearer - gain) <= 0.0501
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def test_passes_come_first_then_time_each_in_its_order() -> None:
     assert passes_saved(lanes) == "Passes saved of 4: auto 3 · lookahead 2"
     assert (
         measured_time(lanes)
-        == "Tokens a pass ÷ cost of a pass = speed, plain 1×: lookahead 2.00 ÷ 1.00 = 2.00× · auto 4.00 ÷ 8.00 = 0.50×"
+        == "Tokens a pass ÷ cost of a pass = speed, plain 1×: lookahead 2.00 ÷ 1.00 ≈ 2.00× · auto 4.00 ÷ 8.00 ≈ 0.50×"
     )
     assert speedup(lanes[1], lanes[1:]) is None
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ladechat.widgets.cells import NO_TEXT
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.panel import StepPanel
 from ladechat.widgets.panels.pool_panel import PoolPanel
@@ -23,7 +24,7 @@ def test_a_token_of_the_chat_format_is_known_by_its_form(token: str) -> None:
     assert "is a token of the chat format" in format_explained([" a", token, token])
 
 
-@pytest.mark.parametrize("token", [" a", "<", "</", "<div>", "[0]", "[i]", "||", "<<", "[]", "SYS", "<|", "|>", ""])
+@pytest.mark.parametrize("token", [" a", "<", "</", "<div>", "[0]", "[i]", "||", "<<", "[]", "SYS", "<|", "|>"])
 def test_what_stands_in_code_is_not_taken_for_one(token: str) -> None:
     assert format_explained([token]) == ""
 
@@ -47,3 +48,8 @@ def test_it_is_explained_where_it_is_shown_and_nowhere_else(panel: type[StepPane
         )
     )
     assert (ONE in shown.explain()) == (token == END)
+
+
+def test_the_sign_of_a_token_without_text_is_explained() -> None:
+    assert NO_TEXT in format_explained(["</s>", ""]) and "</s>" in format_explained(["</s>", ""])
+    assert NO_TEXT not in format_explained(["</s>", " a"])

@@ -29,7 +29,7 @@ async def test_bars_rise_as_measured_and_the_pass_that_is_shown_stands_out() -> 
     async with hosted(shown(DEAR, 11), 71, 16) as (_, panel):
         text = lines(panel)
         assert text[0] == f"what a pass costs here{'11 slots':>49}"
-        assert text[-1] == "11 slots cost 11.0 plain passes, brought 2: 2 ÷ 11.0 = 0.2×"
+        assert text[-1] == "11 slots cost 11.0 plain passes, brought 2: 2 ÷ 11.0 ≈ 0.2×"
         axis = next(line for line in text if HERE in line)
         assert axis.split() == ["slots", "1", "2", "4", "8", HERE, "16", "32", "64"]
         costs = next(line for line in text if line.lstrip().startswith("cost"))
@@ -65,7 +65,7 @@ async def test_nothing_is_drawn_where_nothing_was_measured() -> None:
         assert (await drawn(pilot, panel))[-1].startswith("This pass: 1 slot, a plain pass")
         panel.show_step(step(["a"], time=timing(64)))
         text = await drawn(pilot, panel)
-        assert text[-1] == "cost about 64.0, brought 1: 1 ÷ 64.0 = 0.0×"
+        assert text[-1] == "cost about 64.0, brought 1: 1 ÷ 64.0 ≈ 0.0×"
         bars = text[1 : next(row for row, line in enumerate(text) if line.startswith(" slots"))]
         columns = "".join(
             "█" if any(line.ljust(60)[column] in "▄▅▆▇█" for line in bars) else " " for column in range(7, 60)

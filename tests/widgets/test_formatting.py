@@ -110,6 +110,11 @@ def test_an_answer_is_summed_up_in_tokens_and_passes() -> None:
     assert describe_finish(finished(1, 1)).startswith("1 token · 1 pass · ")
 
 
+def test_an_answer_whose_passes_were_slowed_down_has_no_rate() -> None:
+    """The speed panel leaves those passes out, and so had another rate for the same answer."""
+    assert describe_finish(finished(140, 10), timed=False) == "140 tokens · 10 passes · 14.00 tokens a pass"
+
+
 def test_a_length_limit_that_is_meant_is_named_as_such() -> None:
     cut = replace(finished(64, 10), reason="max_new_tokens")
     assert describe_finish(cut) == f"{describe_finish(finished(64, 10))} · the token limit was reached"

@@ -62,4 +62,4 @@ def test_where_not_all_fit_the_guess_with_most_accepted_drafts_is_among_them() -
     known = [candidate([word, "x"], "suffix", matched=1) for word in "abc"]
     known.append(candidate(["d", "e"], "suffix", matched=2))
     shown = first_lines(known, 3)
-    assert [("".join(line.guess.pieces), line.number) for line in shown] == [("de", 4), ("ax", 1), ("bx", 2)]
+    assert [("".join(line.guess.pieces), line.number) for line in shown] == [("ax", 1), ("bx", 2), ("de", 4)]

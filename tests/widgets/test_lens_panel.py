@@ -1,24 +1,31 @@
 """Claims about the panel of pseudo states."""
 
+from collections.abc import Sequence
+
 import msgspec
 import pytest
 from rich.cells import cell_len
 
 from ladechat.palette import Palette
-from ladechat.protocol import LensView, TrainedPart
+from ladechat.protocol import Candidate, LensView, TrainedPart
 from ladechat.widgets.panels.lens_panel import LensPanel, spread
 from tests.waiting import until
 from tests.widgets.hosting import Host, drawn, hosted, lines, style_of
-from tests.widgets.sample_steps import answer, lens_view, plain_step, sharpening, step
+from tests.widgets.sample_steps import answer, candidate, draft_tree, lens_view, plain_step, sharpening, step
 
 # Layers 2 to 5; the third position begins at layer 3.
 ROWS = [[" of", "\n"], [" keeps", " a", "."], [" keeps", " all", " all"], [" keeps", " all", " the"]]
 VIEW = lens_view(" pool", ROWS)
 
 
-def shown(*pieces: str, index: int = 4, view: LensView = VIEW) -> LensPanel:
+def shown(*pieces: str, index: int = 4, view: LensView = VIEW, drafts: Sequence[Candidate] | None = None) -> LensPanel:
+    """The panel after a step whose drafts are these, or else the guesses on top of the view."""
     panel = LensPanel()
-    panel.show_step(step(pieces, index=index, lens=view))
+    emitted = step(pieces, index=index, lens=view)
+    top = view.rows[-1]
+    matched = next((place for place, (a, b) in enumerate(zip(top, pieces, strict=False)) if a != b), len(pieces) - 1)
+    tree = draft_tree([candidate(top, "hidden_transfer", matched)] if drafts is None else drafts)
+    panel.show_step(msgspec.structs.replace(emitted, draft=tree))
     return panel
 
 
@@ -44,8 +51,47 @@ async def test_layers_rise_to_the_guess_below_what_the_model_says_and_bars_mark_
         assert maps.split("─")[0].split() == ["maps", "[t]"]
         assert [name for name in ("M1", "M2", "M3", "M4") if name in maps] == ["M1", "M2", "M3"]
         text = panel.explain()
-        assert "t+1 is the token that the pass before wrote, ‹·pool›" in text and "t+2 to t+4" in text
-        assert "From the layers 3, 4, 5 up, column by column" in text and "1 of 3 accepted" in text
+        assert "‹·pool› (t+1) came from the pass before" in text and "t+2 to t+4" in text
+        assert "From the layers 3, 4, 5 up it stays the same" in text and "1 draft accepted" in text
+
+
+TREES = {
+    "the second guess of a place is accepted": (
+        [" keeps", " the", " window"],
+        [candidate([" keeps", " all", " the"], "x", 1), candidate([" keeps", " the", "."], "x", 2)],
+        ["t+2", "✓", "t+3", "✓", "t+4", "✗"],
+    ),
+    "the model writes what was guessed for a place but not drafted": (
+        [" keeps", " all"],
+        [candidate([" keeps"], "x", 1), candidate([" of"], "x")],
+        ["t+2", "✓", "t+3", "t+4"],
+    ),
+    "all guesses of the first place are wrong": (
+        [" so", " all"][:1],
+        [candidate([" keeps", " all"], "x"), candidate([" of"], "x")],
+        ["t+2", "✗", "t+3", "–", "t+4"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+async def test_the_verdict_on_a_place_is_that_on_its_drafts(name: str) -> None:
+    """It said ✗ of a place with an accepted draft, ✓ of one without drafts, and "1 of 3" beside "2 accepted"."""
+    emitted, drafts, verdicts = TREES[name]
+    panel = shown(*emitted, drafts=drafts)
+    tree = draft_tree(drafts)
+    assert tree is not None
+    accepted = tree.verdicts.count("accepted")
+    async with hosted(panel, 60, 10) as (_, panel):
+        assert lines(panel)[1].split()[2:] == verdicts
+        assert verdicts.count("✓") == accepted and f"{accepted} draft" in panel.explain()
+
+
+async def test_only_an_accepted_draft_wears_the_style_of_the_step() -> None:
+    """A guess that was not drafted did too, where the model wrote the same token by itself."""
+    async with hosted(shown(" keeps", " all", drafts=[candidate([" keeps"], "x", 1)]), 60, 10) as (_, panel):
+        assert style_of(panel, "keeps", 4).color == Palette().style_of_step(4, 2).color
+        assert style_of(panel, "all", 4).color != style_of(panel, "keeps", 4).color
 
 
 async def test_in_a_narrow_panel_the_real_token_stands_in_the_header() -> None:
@@ -157,7 +203,7 @@ async def test_until_there_are_states_the_method_is_drawn_for_the_model_that_run
             assert found["4"] < row <= found["3"], "a map leads from the real state of layer 3 to a state below layer 4"
             assert text[row].index("┘") == text[found["4"]].index(f"[{foot}]") + 2
         words = " ".join(text)
-        assert "192 × 192" in words and "Medusa's" in words
+        assert "192 × 192" in words and "Medusa" in words
         panel.show_step(step([" keeps"], lens=VIEW))
         assert "layer 4" not in " ".join(await drawn(pilot, panel))
 

@@ -118,10 +118,10 @@ async def test_the_strip_of_slots_follows_a_slider_while_it_moves() -> None:
             side.show_settings(Settings(decoder=decoder), catalog.DECODERS, {})
             assert strip.has_class("-known") is known
         await until(lambda: len(sliders.values) == 3, pilot)
-        assert "".join(part for part, _ in strip.rows(80, 2)[0]).endswith("≤ 20")
+        assert "".join(part for part, _ in strip.rows(80, 2)[0]).startswith("≤ 20 slots ")
         slider = next(one for one in sliders.parameter_sliders if one.parameter.name == "ngram")
         slider.focus()
-        async with brings(lambda: "20 → 30" in strip.rows(80, 2)[0][-1][0], pilot):
+        async with brings(lambda: "20 → 30 slots" in strip.rows(80, 2)[0][0][0], pilot):
             await pilot.press("right")
 
 

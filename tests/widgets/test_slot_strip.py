@@ -68,7 +68,7 @@ def test_every_slot_of_a_pass_is_a_sign_and_what_shares_one_is_marked() -> None:
     alike = pass_of(rows, [["x", "y"], ["x", "z"]])
     strip = shown(Sizes(3, 3, 2), of=alike)
     assert counted(strip) == {SLOT: 9, SHARED: 1, FREE: 0, MORE: 0, LESS: 0}
-    assert alike.timing.slots == 9 and total(strip) == "9/10"
+    assert alike.timing.slots == 9 and total(strip) == "9/10 slots"
     like_the_window = pass_of(rows, [["b", "c"]])
     assert counted(shown(Sizes(3, 3, 1), of=like_the_window))[SHARED] == 2
 
@@ -77,7 +77,22 @@ def test_a_slider_that_moves_shows_what_is_added_before_it_has_settled() -> None
     assert counted(shown(SIZES, SIZES._replace(window=6)))[MORE] == 2
     assert counted(shown(SIZES, SIZES._replace(ngram=4)))[MORE] == 10
     assert counted(shown(SIZES, SIZES._replace(guesses=3))) == {SLOT: 16, SHARED: 0, FREE: 0, MORE: 0, LESS: 4}
-    assert total(shown(SIZES, SIZES._replace(ngram=4))) == "20 → 30"
+    assert total(shown(SIZES, SIZES._replace(ngram=4))) == "20 → 30 slots"
+
+
+def test_a_pass_with_other_sizes_is_not_measured_by_those_that_follow() -> None:
+    """After G was moved to 0 it said "guesses 17/10"."""
+    strip = shown(Sizes(3, 3, 2), of=pass_of([["a", "b", "c"], ["d", "e", "f"]], [["x", "y"], ["v", "w"]]))
+    strip.of_pass = Sizes(3, 3, 2)
+    assert total(strip) == "10/10 slots"
+    strip.show_sizes(Sizes(3, 3, 0), Sizes(3, 3, 0))
+    assert total(strip) == "≤ 6 slots" and counted(strip)[SLOT] == 6
+
+
+async def test_the_number_of_slots_stands_before_the_parts_and_a_part_without_any_has_no_name() -> None:
+    """It stood behind the word for the guesses, which it is not the number of."""
+    async with hosted(shown(Sizes(3, 3, 0)), 60, 2) as (_, strip):
+        assert lines(strip)[0].split() == ["≤", "6", "slots", SLOT, "last", SLOT * 5, "window"]
 
 
 def test_another_decoder_has_none() -> None:
@@ -95,7 +110,7 @@ async def test_it_fits_any_room_and_says_how_many_slots_a_sign_is(sizes: Sizes, 
     async with hosted(shown(sizes), width, 2) as (pilot, strip):
         text = lines(strip)[0]
         assert text.count(SLOT) <= sizes.most + 1
-        if f"({SLOT} = " in text:
+        if f"({SLOT}=" in text:
             assert text.count(SLOT) - 1 < sizes.most
         else:
             assert text.count(SLOT) == sizes.most or width < 36

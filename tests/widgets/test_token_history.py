@@ -42,6 +42,14 @@ def test_the_window_guessed_it_changed_its_mind_and_was_right() -> None:
     ]
 
 
+def test_a_draft_of_jacobi_decoding_is_no_n_gram() -> None:
+    steps = [msgspec.structs.replace(each, pool=None) for each in STEPS]
+    history = token_history(steps, 3)
+    assert history is not None and history.drafted
+    told = " ".join(sentences(history))
+    assert told.startswith("Accepted in pass 4 as token 1 of 3: a guess of the pass before.") and "n-gram" not in told
+
+
 def test_a_right_guess_that_was_given_up_again_is_not_said_to_be_right_at_the_end() -> None:
     fresh = [["d", "x", "x"], ["x", "x", "d"], ["x", "y", "x"]]
     steps = [window_step(["abc"[index]], ["?", "x", "x"], row, index) for index, row in enumerate(fresh)]

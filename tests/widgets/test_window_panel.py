@@ -45,14 +45,14 @@ async def test_columns_are_positions_and_ngrams_read_down_the_stairs() -> None:
 
 async def test_a_diagonal_of_the_window_is_described_as_it_looks() -> None:
     async with hosted(four_gram_step(), 60, 8) as (pilot, panel):
-        assert lines(panel)[6].startswith("along ↘: an n-gram · = as the pass before")
-        assert "a diagonal ↘ from the top row" in panel.explain() and "N = 4 tokens" in panel.explain()
+        assert lines(panel)[6].startswith("along ↘: an n-gram · = as in a row above")
+        assert "A diagonal ↘ from the top row" in panel.explain() and "N = 4 tokens" in panel.explain()
         panel.styles.width = 40
         await until(lambda: panel.content_size.width == 40, pilot)
         assert lines(panel)[6].split("  ")[0] == "along ↘: an n-gram"
         panel.styles.width = 30
         await until(lambda: panel.content_size.width == 30, pilot)
-        assert lines(panel)[6] == "along ↓: an n-gram" and "a diagonal ↓ from the top" in panel.explain()
+        assert lines(panel)[6] == "along ↓: an n-gram" and "A diagonal ↓ from the top" in panel.explain()
 
 
 async def test_colours_are_explained_only_where_there_are_any() -> None:
@@ -102,21 +102,25 @@ async def test_accepted_tokens_are_traced_to_the_diagonal_that_they_were() -> No
     panel = four_gram_step()
     drafted = pool_view(" pool", [candidate([" holds", " n", "-grams"], "window", 2)])
     async with Host(panel, 60, 8).run_test() as pilot:
-        assert not any("later" in line for line in lines(panel))
+        assert not any("accepted" in line for line in lines(panel))
         view = window_view([[" pool", "x"], ["y", "z"], ["y", "z"]], ["y", "z"])
         panel.show_step(step([" holds", " n", " of"], index=6, window=view, pool=drafted))
-        assert (await drawn(pilot, panel))[-1] == "‹·holds ·n› guessed at +2, accepted 2 passes later"
+        assert (await drawn(pilot, panel))[-1] == "‹·holds ·n› guessed in pass 5 at +2, accepted now"
         panel.show_step(step([" other"], index=7, window=view))
-        assert (await drawn(pilot, panel))[-1].endswith("2 passes later"), "it counts from the guess, not from now"
+        assert (await drawn(pilot, panel))[-1].endswith("in pass 5 at +2, accepted in 7"), "which is not the one shown"
         path = pool_view(" pool", [candidate([" was"], "window", 1)])
         panel.show_step(step([" was", " in"], index=8, window=view, pool=path))
-        assert not any("later" in line for line in await drawn(pilot, panel)), "of the latest one, no column is known"
+        assert not any("accepted" in line for line in await drawn(pilot, panel)), (
+            "of the latest one, no column is known"
+        )
         panel.stay_at(step([" pool"], index=5, window=view), 8)
-        assert not any("later" in line for line in await drawn(pilot, panel)), "at an earlier pass it is not yet so"
+        assert not any("accepted" in line for line in await drawn(pilot, panel)), "at an earlier pass it is not yet so"
         elsewhere = pool_view(" pool", [candidate([" holds", " n", "-grams"], "prompt", 2)])
         panel.clear()
         panel.show_step(step([" holds", " n", " of"], index=8, window=view, pool=elsewhere))
-        assert not any("later" in line for line in await drawn(pilot, panel)), "what the prompt had is not the window's"
+        assert not any("accepted" in line for line in await drawn(pilot, panel)), (
+            "what the prompt had is not the window's"
+        )
 
 
 async def test_tokens_that_stood_where_the_step_put_them_wear_its_style() -> None:
@@ -211,17 +215,18 @@ WHOLE = step(
 """The last token, and the nodes of the window below it: +1 pool; +2 keeps and holds; n, and -grams twice."""
 
 
-async def test_each_draft_of_the_window_has_its_verdict_once() -> None:
+async def test_each_cell_has_its_verdict_and_each_draft_is_counted_once() -> None:
+    """A cell that shares a slot had "=" in place of its verdict."""
     async with hosted(showing(WindowPanel(), WHOLE), 60, 8) as (_, panel):
         shown = [line.split()[1:] for line in lines(panel)[2:6]]
         assert shown == [
             ["the", "✓·pool", "✓·keeps"],
-            ["=·pool", "✗·holds", "✗·n"],
-            ["=·keeps", "=·n", "–-grams"],
+            ["✓=·pool", "✗·holds", "✗·n"],
+            ["✓=·keeps", "=·n", "–-grams"],
             ["=·n", "=-grams", "·of"],
         ]
         assert WHOLE.draft is not None
-        marks = "".join(mark for row in shown[:3] for cell in row for mark in cell[0])
+        marks = "".join(cell[0] for row in shown[:3] for cell in row if "=" not in cell)
         assert sum(marks.count(mark) for mark in "✓✗–") == len(WHOLE.draft.verdicts) - 1, (
             "-grams after holds is no cell"
         )

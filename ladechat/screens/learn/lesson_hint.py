@@ -46,14 +46,14 @@ def hint(lesson: Lesson, progress: Progress, ended: bool) -> str:
     page = lesson.page
     if ended:
         return ENDED
+    if isinstance(page.card, Recall) and page.phase is Phase.WAITING:
+        return "Answer in your head · Enter shows the answer" + (" · n: the next question" if lesson.can_skip else "")
     if lesson.looking_back:
         return "Enter forward · this is how it was"
     if page.phase is Phase.RUNNING:
         return "The engine works · Enter hurries it"
     if isinstance(page.card, Predict) and page.phase is Phase.WAITING:
         return f"Predict: press {_numbers(page.card)}"
-    if isinstance(page.card, Recall) and page.phase is Phase.WAITING:
-        return "Answer in your head · Enter shows the answer"
     if not isinstance(page.card, Task):
         return _way_on(lesson, progress)
     if page.phase is Phase.EXPLAINED:
@@ -88,7 +88,7 @@ def acts(lesson: Lesson, progress: Progress, action: str, parameters: tuple[obje
         case "next_slot", _:
             return page.slot is not None
         case "next_scene", _:
-            return progress.number + 1 < len(CHAPTERS) or lesson.at_last_card
+            return progress.number + 1 < len(CHAPTERS) or lesson.at_last_card or lesson.can_skip
     return True
 
 
@@ -102,5 +102,7 @@ def _way_on(lesson: Lesson, progress: Progress) -> str:
         return "Enter goes on"
     if progress.number + 1 < len(CHAPTERS):
         asks = " ".join(lesson.scene.asks)
-        return f"Ask the model, in the chat: {asks}\nEnter: next scene, {CHAPTERS[progress.number + 1].title}"
+        following = CHAPTERS[progress.number + 1]
+        next_one = f"next scene, {following.title}" if following in SCENES else following.title.lower()
+        return f"Later, in the chat, ask the model: {asks}\nEnter: {next_one}"
     return f"Enter leaves · {progress.right} of {progress.made} predictions came true"

@@ -16,7 +16,7 @@ from ladechat.keys import LEARN_KEYS
 from ladechat.lessons.lesson import Lesson, Phase
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.lessons.scene import Scene, Task
-from ladechat.lessons.scenes import CHAPTERS, SCENES
+from ladechat.lessons.scenes import CHAPTERS, EXPLAINED_IN, SCENES
 from ladechat.palette import Palette
 from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready, Settings, Watch
 from ladechat.screens.engine_silence import EngineSilence
@@ -70,7 +70,7 @@ class LearnScreen(OverChat):
         self._file = file
         self._transcript = Transcript(id="transcript")
         self._transcript.can_focus = False
-        self._side = LessonPanels(id="side")
+        self._side = LessonPanels(EXPLAINED_IN, id="side")
         self._status = StatusLine(id="status")
         self._timeline = SeekBar(id="timeline")
         self._box = LessonBox(id="lesson")
@@ -242,7 +242,7 @@ class LearnScreen(OverChat):
     def _show_card(self) -> None:
         lesson, page = self.lesson, self.lesson.page
         self._note_progress()
-        self._side.show_panel(page.card.panel)
+        self._side.show_panel(page.card.panel, self._scene.explains)
         self._side.query_one(Sliders).disabled = lesson.looking_back
         self._side.show_untimed(lesson.untimed)
         seen = (lesson, lesson.place, page.phase, lesson.enter_acts)
@@ -325,9 +325,9 @@ class LearnScreen(OverChat):
         self._side.next_slot()
 
     def action_next_scene(self) -> None:
-        """Go to the next scene, once its prediction has been shown; after the last scene, leave."""
+        """Skip a question, or go to the next scene, once its prediction has been shown; after the last scene, leave."""
         was_back = self.lesson.looking_back
-        if self.lesson.to_prediction():
+        if self.lesson.skip():
             self._show_gone_on(was_back)
         elif self._progress.number + 1 < len(CHAPTERS):
             self._go_to(self._progress.number + 1)

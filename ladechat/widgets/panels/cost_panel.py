@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich.style import Style
 
 from ladechat.protocol import PassCost
+from ladechat.widgets.formatting import cost_in_figures
 from ladechat.widgets.panels.cost_chart import CostChart, slots_in_words
 from ladechat.widgets.panels.panel import Row, StepPanel, longest
 from ladechat.widgets.steps.cost_curve import curve_of, value_at
@@ -33,10 +34,10 @@ class CostPanel(StepPanel):
             return "Passes of 1 to 64 slots are timed with the next answer."
         chart = self._chart(LEAST_WIDTH)
         return (
-            "A slot is one token that goes into a pass: the last token of the text, or a draft. Each bar is the time "
-            "of a pass of so many slots on this machine, in plain passes (1 slot), measured before an answer began. "
-            f"{self._this_pass(chart)[0]}. The other row of bars is from another machine: on a large GPU the time "
-            "goes into reading the weights, so more slots cost hardly more."
+            f"{self._this_pass(chart)[0]}. A slot is a token that goes into a pass: the last token of the text, or a "
+            "draft. A bar is the time of a pass of so many slots on this machine, in plain passes (1 slot), measured "
+            "before an answer began. The other row of bars is from another machine, a large GPU: there, reading the "
+            "weights takes the time."
         )
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -64,13 +65,14 @@ class CostPanel(StepPanel):
         return CostChart(costs, slots, cost, width)
 
     def _this_pass(self, chart: CostChart) -> list[str]:
-        slots, cost = slots_in_words(chart.slots), f"{chart.cost:.1f}"
+        slots, cost = slots_in_words(chart.slots), cost_in_figures(chart.cost)
         if chart.slots > chart.costs[-1][0]:
             cost = f"about {cost}"
         if chart.slots == 1:
             return ["This pass: 1 slot, a plain pass. It brings one token", "1 slot: a plain pass"]
         brought = len(self._step.token_ids) if self._step else 0
-        quotient = f"{brought} ÷ {cost.removeprefix('about ')} = {brought / chart.cost:.1f}×"
+        divisor = cost.removeprefix("about ")
+        quotient = f"{brought} ÷ {divisor} ≈ {brought / float(divisor):.1f}×"
         return [
             f"{slots} cost {cost} plain passes, brought {brought}: {quotient}",
             f"cost {cost}, brought {brought}: {quotient}",

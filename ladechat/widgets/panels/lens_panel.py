@@ -10,9 +10,11 @@ from textual.message import Message
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import fit, shorten, visible
+from ladechat.widgets.formatting import counted
 from ladechat.widgets.panels.panel import Row, StepPanel, longest
 from ladechat.widgets.panels.transfer_picture import TRANSFER, TransferPicture, part_of
 from ladechat.widgets.steps.explained import format_explained
+from ladechat.widgets.steps.guesses import verdicts_by_place
 from ladechat.widgets.steps.token_history import settled_at
 
 LABEL, MODEL, MAPS = "layer", "model", " maps"
@@ -42,9 +44,9 @@ class LensPanel(StepPanel):
     """A column for each position ahead, a row for each layer; the last layer, which makes the guess, is at the top.
 
     A bar marks tokens equal to the one at the top, so it reaches down to the layer at which the guess settled. Above
-    the layers, which are of the pass before, stands what this pass says; the head of each column has the verdict. A
-    token that the step then emitted has the colour of the step. The state of the real token is the first column, and
-    the maps, which make the pseudo states from it, are the lowest row.
+    the layers, which are of the pass before, stands what this pass says; the head of each column has the verdict on its
+    drafts, which may be several. A draft that was accepted has the colour of the step. The state of the real token is
+    the first column, and the maps, which make the pseudo states from it, are the lowest row.
 
     Until there are pseudo states, a picture of the method is shown.
     """
@@ -81,16 +83,15 @@ class LensPanel(StepPanel):
         if self._step is None or view is None:
             return self._why_none(self._step)
         top = view.row_ids[-1]
-        right = sum(_verdict(self._step, column, token) == "accepted" for column, token in enumerate(top))
+        right = verdicts_by_place(self._step.draft).count("accepted")
         settled = ", ".join(str(settled_at(view, *place)) for place in enumerate(top))
         text = (
-            f"t+1 is the token that the pass before wrote, ‹{visible(view.after)}›. That pass also guessed the "
-            f"{len(top)} tokens after it, t+2 to t+{len(top) + 1}: a column each. At layer {view.layers[0]} trained "
-            "maps made a state for each from the real one, and these rose through the layers. Read a column from the "
-            f"bottom up: the likeliest token after each layer, and on top, after layer {view.layers[-1]}, the guess. "
-            f"From the layers {settled} up, column by column, the guess stays the same ({SETTLED}). This pass has "
-            "checked them: "
-            f"{right} of {len(top)} accepted (✓)."
+            f"‹{visible(view.after)}› (t+1) came from the pass before, which also guessed t+2 to t+{len(top) + 1}, a "
+            f"column each. At layer {view.layers[0]} trained maps made a state for each from the real one; these rose "
+            "through the layers. A column from the bottom up: the likeliest token after each layer; on top, after "
+            f"layer {view.layers[-1]}, the likeliest guess. From the layers {settled} up it stays the same "
+            f"({SETTLED}). This pass has checked the likeliest few of each place, a tree: "
+            f"{counted(right, 'draft')} accepted (✓). The text stays exact, as in lookahead decoding."
         )
         words = self._picture.words() if self._picture else []
         return " ".join(filter(None, [text, *words, format_explained([piece for row in view.rows for piece in row])]))
@@ -145,16 +146,18 @@ class LensPanel(StepPanel):
         return "None for this pass: its last token carried no pseudo rows, or nobody looked at them."
 
     def _positions(self, frame: "_Frame") -> Row:
-        """Return the heads of the columns: position, and verdict on the guess."""
+        """Return the heads of the columns: position, and verdict on its drafts, if it has any."""
         row: Row = [(LABEL, self.muted)]
         if frame.real:
             row += [(f"  {fit('t+1', frame.cells)}", self.muted)]
-        for column, guess in enumerate(frame.view.row_ids[-1][: frame.columns]):
-            verdict = _verdict(frame.step, column, guess)
+        verdicts = verdicts_by_place(frame.step.draft)
+        for column in range(frame.columns):
+            verdict = verdicts[column] if column < len(verdicts) else None
             position = f"t+{column + 2}"
             rest = max(frame.cells - len(position), 0)
             row += [(f"  {position}"[: frame.cells + 2], self.muted)]
-            row += [(fit(f" {VERDICT_MARKS[verdict]}", rest), self.palette.verdict(verdict))]
+            mark = VERDICT_MARKS[verdict] if verdict else ""
+            row += [(fit(f" {mark}", rest), self.palette.verdict(verdict or ""))]
         return row
 
     def _said(self, frame: "_Frame") -> Row:
@@ -172,6 +175,7 @@ class LensPanel(StepPanel):
         """Return the row of one layer: its token at each position."""
         step, view = frame.step, frame.view
         top = view.row_ids[-1]
+        accepted = verdicts_by_place(step.draft).count("accepted")
         row: Row = [(shorten(str(view.layers[index]), len(LABEL)).rjust(len(LABEL)), self.muted)]
         if frame.real and index == len(view.rows) - 1:
             row += [("  ", self.muted), *self.cell(view.after, frame.cells, Style())]
@@ -180,7 +184,7 @@ class LensPanel(StepPanel):
         for column, token in enumerate(view.row_ids[index][: frame.columns]):
             settled = token == top[column]
             style = Style() if settled else self.faded_text(UNSETTLED_FADED)
-            if _verdict(step, column, token) == "accepted":
+            if column < accepted and step.token_ids[column : column + 1] == [token]:
                 style = self.step_style(step, column)
             mark = SETTLED if settled else " "
             row += [(f" {mark}", self.muted), *self.cell(view.rows[index][column], frame.cells, style)]
@@ -236,10 +240,3 @@ def _columns(positions: int, room: int) -> tuple[int, int]:
     """Return how many of `positions` columns fit into `room` cells, and the cells that each has for its token."""
     columns = max(1, min(positions, room // (MIN_COLUMN_CELLS + 2)))
     return columns, max(1, min(MAX_COLUMN_CELLS, room // columns - 2))
-
-
-def _verdict(step: protocol.Step, column: int, token: int) -> protocol.Verdict:
-    """Return whether the step emitted this token at the column's position; `untested` if it emitted too few tokens."""
-    if column >= len(step.token_ids):
-        return "untested"
-    return "accepted" if step.token_ids[column] == token else "rejected"

@@ -141,7 +141,8 @@ class MaskPanel(StepPanel):
             parts.append(f"{counted(drafts, 'draft')} in guesses" + (", the verification branch" if window else ""))
         text = (
             f"{counted(len(slots), 'slot')} went through the model at once: {'; '.join(parts)}. Each sees itself, what "
-            f"it follows, and the {cached}, but no other guess. So each got the answer that it would get alone."
+            f"it follows, and the {cached}, but no other guess. So each got the answer that it would get alone. What "
+            "was not accepted leaves the KV cache."
         )
         if self._pseudo(step, slots) is not None:
             carried = min(self.carriers, len(slots))

@@ -59,7 +59,9 @@ class Panel(Widget):
 
     @dataclass
     class Asked(Message):
-        """The user has clicked on the title for an explanation of the panel."""
+        """The user has clicked on the title for an explanation of the panel with this id."""
+
+        panel: str = ""
 
     @property
     def title(self) -> str:
@@ -87,7 +89,7 @@ class Panel(Widget):
     def on_click(self, event: events.Click) -> None:
         """Ask for the explanation when the title is clicked."""
         if not event.y and self.explain():
-            self.post_message(self.Asked())
+            self.post_message(self.Asked(self.id or ""))
 
     def redraw(self) -> None:
         """Repaint now, or one frame interval after the last repaint."""

@@ -114,31 +114,27 @@ class PoolPanel(StepPanel):
             return "Nothing was guessed for this pass: it took the last token alone."
         verdicts = [] if step.draft is None else step.draft.verdicts
         parts = [f"This pass checked {counts(verdicts)[0]}."]
-        cells = {index - 1 for index, slot in enumerate(slots_of(step)) if slot.row is not None}
-        if cells:
-            both = len(cells & numbers_of(step).keys())
-            shared = f"; {both} stand in a guess too, and count once" if both else ""
-            parts.append(f"{len(cells)} of them are cells of the window{shared}.")
+        pool, guesses = step.pool, guesses_of(step)
+        sources = [*([] if step.draft is None else step.draft.sources), *(one.source for one in guesses)]
+        if pool is None and step.window is not None:
+            parts.append("They are the row that went in.")
+            sources = []
+        elif pool is not None:
+            parts.append(_in_the_window(step))
         if "untested" in verdicts:
             parts.append("Not reached: it follows a wrong draft.")
-        pool = step.pool
         if pool is not None:
             parts.append(
-                f"The n-gram pool holds {counted(pool.ngrams, 'n-gram')}, and had a guess in "
-                f"{self._hits:,} of {counted(self._lookups, 'pass')} of this answer: what followed "
-                "the last token; what followed the last four comes first."
+                f"The pool holds {counted(pool.ngrams, 'n-gram')}, and had a guess in {self._hits:,} of "
+                f"{counted(self._lookups, 'pass')}: what followed the last token, or better the last four."
             )
             if untried := sum(not one.tried for one in pool.candidates):
                 parts.append(f"It has {counted(untried, 'guess')} more than G lets in.")
-        guesses = guesses_of(step)
-        sources = [*([] if step.draft is None else step.draft.sources), *(one.source for one in guesses)]
         parts.append(sources_explained(sources))
-        parts.append(format_explained([piece for guess in guesses for piece in guess.pieces]))
+        parts.append(format_explained([*step.pieces, *(piece for guess in guesses for piece in guess.pieces)]))
         reached, accepted = self._reached.total(), self._accepted.total()
         usual = "; most being wrong is normal" if 2 * accepted < reached else ""
-        parts.append(
-            f"In this answer {accepted:,} of {counted(reached, 'draft')} that were reached were accepted{usual}."
-        )
+        parts.append(f"In this answer {accepted:,} of {counted(reached, 'reached draft')} were accepted{usual}.")
         return " ".join(part for part in parts if part)
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -156,20 +152,28 @@ class PoolPanel(StepPanel):
             if step.draft is None:
                 return [header, *_filled(self.sentence("Plain decoding: nothing is drafted.", width), room), *footer]
             return [header, *_filled(self._guesses("", guesses, room, width), room), *footer]
-        rate = percent(self._hits / self._lookups) if self._lookups else "–"
-        facts = [f"{pool.ngrams:,} n-grams · hit {rate}", f"{pool.ngrams:,} n-grams", f"hit {rate}", ""]
-        header = self.header(width, self.titles(self.title), facts)
+        header = self.header(width, self.titles(self.title), self._facts(pool.ngrams))
         rows = self._guesses(visible(pool.after), guesses, room, width)
         if step.window is not None and room - len(rows) >= LEAST_NEW_ROWS:
             rows += self._new(step.window, pool.added, room - len(rows), width)
         return [header, *_filled(rows, room), *footer]
+
+    def _facts(self, ngrams: int) -> list[str]:
+        """Return what the pool holds and its hit rate, from long to short; short where the title names the pass."""
+        held, rate = f"{ngrams:,} n-grams", percent(self._hits / self._lookups) if self._lookups else "–"
+        hits = [f"hit rate {rate}", f"hit {rate}", ""]
+        if self.moment:
+            return hits
+        whole = [f"{held} · {rate} of passes had a guess"] if self._lookups else []
+        return [*whole, *(f"{held} · {text}" for text in hits if text), held, *hits]
 
     def _guesses(self, after: str, guesses: list[protocol.Candidate], height: int, width: int) -> list[Row]:
         """Return as many guesses as fit. `after` is the printable token that they follow; "" is not shown."""
         after = f" after ‹{after}›" if after else ""
         if not guesses:
             return [[(shorten(f"nothing known{after}", width), self.muted)]]
-        lines = first_lines(guesses, max(height - bool(after), 0))
+        # In a narrow panel the lines above may cut the tokens that a line shares with them.
+        lines = first_lines(guesses, max(height - bool(after), 0), best_first=width < WIDE)
         numbers = len(str(max((line.number for line in lines), default=0))) + 1
         more = _more(len(guesses) - len(lines))
         key = shorten(f"{after[1:]}:", width - len(more) - 1)
@@ -270,7 +274,8 @@ class PoolPanel(StepPanel):
         lines: list[tuple[tuple[str, ...], bool]] = []
         if marked is not None:
             lines = [(found[marked][start:], True) for start in range(len(found[marked]) - 1)]
-        lines += [(ngram, False) for column, ngram in enumerate(found) if column != marked]
+        shown = {ngram for ngram, _ in lines}
+        lines += [(ngram, False) for ngram in dict.fromkeys(found) if ngram not in shown]
         more = _more(len(lines) - height + 1)
         count = f"{added} new" + (f" · {more}" if more else "")
         heading = longest(width - len(count) - 1, ("into the pool from this pass:", "from this pass:"))
@@ -292,6 +297,14 @@ class PoolPanel(StepPanel):
             f"{source_of(name).name} {self._accepted[name]}/{count}" for name, count in self._reached.items() if count
         ]
         return f"{tally}: {printable(', '.join(of_each))}", tally, f"{accepted}/{reached} reached drafts accepted"
+
+
+def _in_the_window(step: protocol.Step) -> str:
+    """Return how many drafts of a pass are cells of the window, and how many of those begin a guess too."""
+    cells = {index - 1 for index, slot in enumerate(slots_of(step)) if slot.row is not None}
+    both = len(cells & numbers_of(step).keys())
+    also = f", {both} of them in a guess too" if both else ""
+    return f"{len(cells)} {'is a cell' if len(cells) == 1 else 'are cells'} of the window{also}." if cells else ""
 
 
 def _more(hidden: int) -> str:

@@ -14,6 +14,7 @@ from ladechat.protocol import DecoderInfo, PassCost, PolicyChoice, Ready, Settin
 from ladechat.widgets.formatting import info_of
 from ladechat.widgets.panels.biography_panel import BiographyPanel
 from ladechat.widgets.panels.cost_panel import CostPanel
+from ladechat.widgets.panels.explaining import Explained, explained, key_of
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.mask_panel import MaskPanel
 from ladechat.widgets.panels.panel import AnswerPanel, Panel, StepPanel
@@ -22,7 +23,7 @@ from ladechat.widgets.panels.pool_panel import PoolPanel
 from ladechat.widgets.panels.slot_strip import Sizes, SlotStrip
 from ladechat.widgets.panels.speed_panel import SpeedPanel
 from ladechat.widgets.panels.window_panel import WindowPanel
-from ladechat.widgets.sliders.sliders import ParameterSlider, Sliders
+from ladechat.widgets.sliders.sliders import Sliders
 from ladechat.widgets.steps.answer_steps import TRANSFER, AnswerSteps, Arrangement
 from ladechat.widgets.steps.births import Births
 
@@ -113,8 +114,8 @@ class SidePanels(Vertical):
         strip.set_class(self._sizes is not None, "-known")
 
     @on(Panel.Asked)
-    async def _explain(self) -> None:
-        await self.app.run_action("app.explain")
+    async def _explain(self, event: Panel.Asked) -> None:
+        await self.app.run_action(f"app.explain({event.panel!r})")
 
     def show_steps(self, steps: Sequence[Step]) -> None:
         """Add steps: the panels count all of them, and draw the last."""
@@ -259,7 +260,7 @@ class SidePanels(Vertical):
         width = settings.parameters.get("window", known.get("window", width)) if width else 0
         carriers = int(settings.parameters.get("carriers", 0)) if info.needs == TRANSFER else 0
         self.arrangement = self.arrangement._replace(
-            policy=by_hand is not None, window_set=int(width), carriers=carriers
+            policy=by_hand is not None, window_set=int(width), sizes=self._sizes or (), carriers=carriers
         )
         self._decoder = info.name
         self._apply()
@@ -281,12 +282,15 @@ class SidePanels(Vertical):
         self._roomy = width >= ROOMY_COLUMNS and height >= ROOMY_ROWS
         self._apply()
 
-    def explanations(self) -> list[tuple[str, str]]:
-        """Return the name and the explanation of each visible panel and slider."""
-        shown = [panel for panel in self.query(Panel) if panel.region.area]
-        panels = [(" · ".join(filter(None, (panel.title, panel.moment))), panel.explain()) for panel in shown]
-        sliders = [one for one in self.query_one(Sliders).parameter_sliders if one.region.area]
-        return [*panels, *map(_explained, sliders)]
+    def explanations(self, only: str = "") -> list[tuple[str, str]]:
+        """Return the name and the explanation of each visible panel and slider, or of the panel with this id alone."""
+        return [explained(one) for one in self.on_screen if only in ("", key_of(one))]
+
+    @property
+    def on_screen(self) -> list[Explained]:
+        """The visible panels and sliders."""
+        sliders = self.query_one(Sliders).parameter_sliders
+        return [one for one in (*self.query(Panel), *sliders) if one.region.area]
 
     def _apply(self) -> None:
         looked_at, panels = self.looked_at, self.shown is View.PANELS
@@ -305,6 +309,8 @@ class SidePanels(Vertical):
             place = answer.telling
         window.width_set = answer.arrangement(place).window_set if place >= 0 else 0
         self.query_one(MaskPanel).carriers = answer.arrangement(place).carriers if place >= 0 else 0
+        sizes = answer.arrangement(place).sizes if place >= 0 else ()
+        self.query_one(SlotStrip).of_pass = Sizes(*sizes) if sizes else None
         window.awaits_answer = lens.awaits_answer = ended and self.answer.decoder != self._decoder
         lens.display = panels and now.lens
         lens.styles.height = now.lens_rows + LENS_FRAME_ROWS
@@ -338,13 +344,3 @@ class SidePanels(Vertical):
     def watch_palette(self, palette: Palette) -> None:
         for panel in self.query(Panel):
             panel.palette = palette
-
-
-def _explained(slider: ParameterSlider) -> tuple[str, str]:
-    """Return a slider's label with its value, and its help without the label."""
-    label = slider.label.strip()
-    text = slider.parameter.help.removeprefix(f"{label}: ")
-    text = text[:1].upper() + text[1:]
-    if slider.idle:
-        text = f"A setting of {slider.decoder}, not in use now: moving it changes over to {slider.decoder}. {text}"
-    return f"{label} = {slider.value}", text

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rich.style import Style
+from textual.reactive import reactive
 
 from ladechat.protocol import Step, Value
 from ladechat.widgets.cells import cell_len
@@ -59,6 +60,9 @@ class SlotStrip(StepPanel):
     SHOWS = "One sign for each slot of a pass: the last token, the window, the guesses; what W, N and G add."
     COMES = "In a high terminal, below the sliders of lookahead decoding."
 
+    of_pass: reactive[Sizes | None] = reactive(None)
+    """W, N and G of the pass that is shown, which others may have followed; None if unknown."""
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.sizes: tuple[Sizes, Sizes] | None = None
@@ -78,11 +82,10 @@ class SlotStrip(StepPanel):
         now = self.sizes[1]
         window, ngram, guesses = now
         return (
-            f"A slot is a token that goes into a pass. The last token takes 1, the window (N − 1) × W − 1 = "
-            f"{now.parts[1]}, the guesses of the pool (N − 1) × G = {now.parts[2]} at most: together "
-            f"(N − 1) × (W + G) = {now.most}. One more W, or one more G, adds N − 1 = {ngram - 1}; one more N adds "
-            f"W + G = {window + guesses}. Two that begin with the same tokens share their slots ({SHARED}); where the "
-            f"pool knows fewer guesses, room stays free ({FREE})."
+            f"A slot is a token that goes into a pass: 1 for the last token, (N − 1) × W − 1 = {now.parts[1]} for the "
+            f"window, at most (N − 1) × G = {now.parts[2]} for guesses of the pool; together (N − 1)(W + G) = "
+            f"{now.most}. W + 1 or G + 1 adds N − 1 = {ngram - 1}, N + 1 adds W + G = {window + guesses}. {SHARED}: "
+            f"begins like another, and shares its slots. {FREE}: room that the pool had no guess for."
         )
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -95,32 +98,34 @@ class SlotStrip(StepPanel):
         scale, words = 1, total
         while self._cells(parts, scale) + cell_len(words) > width and scale < moved.most + now.most:
             scale += 1
-            words = f"{total} ({SLOT} = {scale})"
-        row: Row = []
+            words = f"{total} ({SLOT}={scale})"
+        row: Row = [(f"{words} ", Style(bold=True))]
         for part in parts:
             row += [(text, self._look(sign)) for sign, text in part.drawn(scale)]
-            row.append((f" {part.name} " if part.name else " ", self.muted))
-        return [[*row, (words, Style(bold=True))], [(longest(width, what_is_added(moved)), self.muted)]]
+            row.append((f" {part.name} " if part.name and part.drawn(scale) else " ", self.muted))
+        return [row, [(longest(width, what_is_added(moved)), self.muted)]]
 
     def parts(self, now: Sizes, moved: Sizes) -> tuple[list[Part], str]:
-        """Return the parts of the strip, and the number of slots in words; see `sizes`."""
-        names = "last", "window", "guesses"
+        """Return the parts of the strip, and the number of slots in words: those of the pass that is shown, or, if
+        other sizes followed it, of the next one.
+        """
+        names = "last", "window", "pool"
         if moved != now:
             changed = [
                 ((SLOT, min(before, after)), (MORE, after - before), (LESS, before - after))
                 for before, after in zip(now.parts, moved.parts, strict=True)
             ]
-            return [Part(*each) for each in zip(changed, names, strict=True)], f"{now.most} → {moved.most}"
+            return [Part(*each) for each in zip(changed, names, strict=True)], f"{now.most} → {moved.most} slots"
         step = self._step
-        if step is None or step.window is None:
+        if step is None or step.window is None or self.of_pass not in (None, now):
             planned = [((SLOT, count),) for count in now.parts]
-            return [Part(*each) for each in zip(planned, names, strict=True)], f"≤ {now.most}"
+            return [Part(*each) for each in zip(planned, names, strict=True)], f"≤ {now.most} slots"
         used = [((SLOT, taken), (SHARED, shared), (FREE, free)) for taken, shared, free in _used(step, now)]
-        return [Part(*each) for each in zip(used, names, strict=True)], f"{step.timing.slots}/{now.most}"
+        return [Part(*each) for each in zip(used, names, strict=True)], f"{step.timing.slots}/{now.most} slots"
 
     def _cells(self, parts: list[Part], scale: int) -> int:
         drawn = sum(len(text) for part in parts for _, text in part.drawn(scale))
-        return drawn + sum(len(part.name) + 2 for part in parts)
+        return drawn + sum(len(part.name) + 2 for part in parts if part.drawn(scale))
 
     def _look(self, sign: str) -> Style:
         return self.muted if sign in (SHARED, FREE, LESS) else Style(bold=sign == MORE)

@@ -10,7 +10,7 @@ from textual.reactive import reactive
 
 from ladechat import protocol
 from ladechat.widgets.cells import BLOCKS, cell_len
-from ladechat.widgets.formatting import counted, duration, gain, percent
+from ladechat.widgets.formatting import counted, division, duration, gain, percent, plural
 from ladechat.widgets.panels.panel import AnswerPanel, Row, longest
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.steps.pass_times import PassTimes, Times
@@ -32,6 +32,9 @@ FEW_TOKENS = 1.2
 """Below this many tokens per pass, a lack of gain is attributed to few accepted drafts, else to the cost of a pass."""
 NEARLY_FULL = 0.75
 """From this fraction of the context on, its use has a line even in a low panel."""
+DIGITS_FROM_MS = 10.0
+"""Below this, times have two digits: their quotient is the cost of a pass, which has two."""
+CARRIED = "Each slot's pseudo states cost too, uncounted."
 TALL = 8
 """A panel of at least this many lines always has that line."""
 
@@ -77,7 +80,7 @@ class SpeedPanel(AnswerPanel):
         """Time that the bars lack so far, in cells."""
         self._recent: deque[tuple[int, float]] = deque()
         self._recent_tokens, self._recent_ms = 0, 0.0
-        self._steps = self._tokens = 0
+        self._steps = self._tokens = self._slots = 0
         self._times_after = [PassTimes()]
         """The sums after so many passes, as far as they may be left out."""
         self._all_times = PassTimes()
@@ -94,6 +97,7 @@ class SpeedPanel(AnswerPanel):
             self._recent_tokens, self._recent_ms = self._recent_tokens - past_tokens, self._recent_ms - past_ms
         self._steps += 1
         self._tokens += tokens
+        self._slots += timing.slots
         self._all_times = self._all_times.plus(step)
         if self._steps <= MOST_UNTIMED:
             self._times_after.append(self._all_times)
@@ -175,6 +179,8 @@ class SpeedPanel(AnswerPanel):
             return []
         if measured[1] < FEW_TOKENS:
             return ["try a text that repeats or copies: more drafts are accepted", "a text that repeats gains more"]
+        if self._carries:
+            return [CARRIED, "pseudo states cost too"]
         if self._last is not None and self._last.window is not None:
             return ["try smaller W, N and G: fewer slots, a cheaper pass", "smaller W, N, G: a cheaper pass"]
         return ["on a GPU, more slots cost hardly more"]
@@ -183,20 +189,25 @@ class SpeedPanel(AnswerPanel):
         """Return the passes saved, on any machine, and the speedup measured on this one."""
         if self._last is None:
             return "Measures an answer from its first pass on."
-        passes = f"{counted(self._steps, 'pass')} gave {counted(self._tokens, 'token')}"
         text = (
-            f"{passes}: {self._tokens / self._steps:.2f} tokens a pass (S in the papers). Plain decoding takes a pass "
-            "for each token. This is so on any machine."
+            f"{counted(self._steps, 'pass')} gave {counted(self._tokens, 'token')}, on any machine: "
+            f"{self._tokens / self._steps:.2f} tokens a pass (S in the papers). Plain decoding: a pass for each token."
         )
         if (measured := self.measured) is not None and measured[0] and not self.no_times:
-            speedup, per_pass = measured
+            tokens, cost, speed = division(measured[1], measured[0])
             text += (
-                f" Here a pass took as long as {per_pass / speedup:.1f} plain ones, and {per_pass:.2f} ÷ "
-                f"{per_pass / speedup:.1f} ≈ {speedup:.1f}: the answer came about {speedup:.1f} times as fast as by "
-                "plain decoding."
+                f" Here a pass took as long as {cost} plain ones, and {tokens} ÷ {cost} ≈ {speed}: about {speed} times "
+                "as fast as plain decoding."
             )
-        wide = "" if self.no_times else ", and as wide as it took: one cell for the time of a plain pass"
-        return f"{text} Each bar is a pass, as high as it gave tokens{wide}. Bars of one token are grey."
+        if self._carries:
+            text += f" {CARRIED}"
+        wide = "" if self.no_times else ", as wide as it took, in plain passes"
+        return f"{text} A bar is a pass, as high as it gave tokens{wide}; grey: one token."
+
+    @property
+    def _carries(self) -> bool:
+        """Whether the slots of the last pass carried pseudo states, which take time and are no slots."""
+        return self._last is not None and self._last.lens is not None
 
     def rows(self, width: int, height: int) -> list[Row]:
         titles = ("speed · tokens ↑ time →", "speed")
@@ -311,12 +322,16 @@ class SpeedPanel(AnswerPanel):
         if (last := self._last) is None:
             return []
         timing = last.timing
-        slots = counted(timing.slots, "slot")
+        mean = self._slots / self._steps
+        ended = f"{mean:.0f} {plural(round(mean), 'slot')} a pass"  # one pass says little of an answer
+        slots = ended if self._finished is not None else counted(timing.slots, "slot")
         if self.no_times:
-            return [f"pass of {slots}"]
+            return [slots if self._finished is not None else f"pass of {slots}"]
         means = self._times.means(0.0)
         if means is None or not self._looks_ahead:
             return [f"pass of {slots} · {timing.step_ms:.1f} ms", f"{slots} · {timing.step_ms:.1f} ms"]
-        mean, plain = f"{means.pass_ms:.1f} ms", f"{means.plain_ms:.1f}"
-        both = f"mean pass {mean}, plain {plain} ms"
-        return [f"this pass {slots} · {both}", f"{slots} · {both}", both, f"mean {mean}, plain {plain}"]
+        digits = 1 if means.plain_ms >= DIGITS_FROM_MS else 2
+        pass_ms, plain = f"{means.pass_ms:.{digits}f} ms", f"{means.plain_ms:.{digits}f}"
+        both = f"mean pass {pass_ms}, plain {plain} ms"
+        here = slots if self._finished is not None else f"this pass {slots}"
+        return [f"{here} · {both}", f"{slots} · {both}", both, f"mean {pass_ms}, plain {plain}"]

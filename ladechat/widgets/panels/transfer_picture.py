@@ -15,6 +15,8 @@ LEAST_PITCH, MOST_PITCH = 7, 9
 BESIDE_CELLS = 14
 """For the words at the right of the picture."""
 MEDUSA_BEGINS = "← Medusa's", "  heads begin", "  here"
+MEDUSA_IS = "Medusa, an older method, guesses by trained heads on top of the last layer."
+CARRIERS_ARE = "Each carrier slot makes them: it is not known yet which slot will be the last accepted one."
 
 
 class TransferPicture(NamedTuple):
@@ -45,23 +47,21 @@ class TransferPicture(NamedTuple):
             words = MEDUSA_BEGINS[number - 1] if beside and 1 <= number <= len(MEDUSA_BEGINS) else ""
             drawn = f"{picture:<{(self.maps + 1) * pitch}}"
             rows.append([(f"{label:<{LABEL_CELLS}}", muted), (drawn, strong), (words, muted)])
-        return [*rows, *self.described(width, height - len(rows), muted, beside)]
+        return [*rows, *self.described(width, height - len(rows), muted)]
 
-    def words(self, beside: bool = False) -> list[str]:
-        """Return what the picture means, in sentences; `beside`: where Medusa begins is in the picture."""
+    def words(self) -> list[str]:
+        """Return what the maps are, in sentences."""
         size = f"{self.part.width:,} × {self.part.width:,}"
         names = f"M1 to M{self.maps}" if self.maps > 1 else "M1"
         return [
             f"{names}, the maps: matrices of {size} numbers, one a token ahead.",
             "Only they are trained, on text that the model wrote.",
             "A pseudo state sees the text and the pseudo states left of it.",
-            *([] if beside else ["Medusa's heads begin at the top, where no layer is left."]),
-            "Each carrier slot makes them: it is not known yet which slot will be the last accepted one.",
         ]
 
-    def described(self, width: int, height: int, style: Style, beside: bool = False) -> list[Row]:
-        """Return as many of the `words` as fit."""
-        words = self.words(beside)
+    def described(self, width: int, height: int, style: Style) -> list[Row]:
+        """Return as many of the sentences as fit: the `words`, and what is beside the maps."""
+        words = [*self.words(), MEDUSA_IS, CARRIERS_ARE]
         texts = (wrapped(" ".join(words[:count]), width, style) for count in range(len(words), 0, -1))
         return next((lines for lines in texts if len(lines) <= height), [])
 

@@ -8,14 +8,15 @@ from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.steps.draft_tree import LAST, mask_of, slots_of, window_nodes
 
 SAME = "="
-"""Before a token that the row above has at this position too, and that needs no slot of its own."""
+"""Before a token that a row above has at this position too, and that needs no slot of its own."""
 
 
 class Marks(NamedTuple):
     """What is said of the cells of a window beside their tokens.
 
     Attributes:
-        signs: a character for each cell, row by row, the fresh row last: the verdict on its draft, or `SAME`.
+        signs: the marks of each cell, row by row, the fresh row last: the verdict on its draft, and `SAME`. Verdicts
+            without `SAME` count each draft once.
         nodes: the node of each cell of the rows, if the step has drafts.
         verdicts: the verdict on each node.
         diagonal: the marked diagonal; None for none.
@@ -39,19 +40,19 @@ class Marks(NamedTuple):
         draft = step.draft
         nodes = [] if draft is None else window_nodes(draft, view)
         verdicts = [] if draft is None else draft.verdicts
-        taken: set[int] = {LAST}
+        taken: set[int] = set()
         signs: list[list[str]] = []
         for index in range(len(view.rows) + 1):
             ids, before = row_of(view, index)[1], row_of(view, index - 1)[1] if index and shifted else []
             signs.append([])
             for column in range(len(ids)):
                 node = nodes[index][column] if index < len(nodes) else None
-                if node is not None and node not in taken:
+                if node is not None and node != LAST:
+                    signs[-1].append(VERDICT_MARKS[verdicts[node]] + (SAME if node in taken else ""))
                     taken.add(node)
-                    signs[-1].append(VERDICT_MARKS[verdicts[node]])
                     continue
                 same = ids[column : column + 1] == before[column + 1 : column + 2]
-                signs[-1].append(SAME if same or node not in (None, LAST) else " ")
+                signs[-1].append(SAME if same else " ")
         mask = mask_of(slots_of(step)) if slot is not None and draft is not None else []
         if slot is None or slot >= len(mask):
             slot, seen = None, 0

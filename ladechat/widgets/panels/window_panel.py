@@ -51,7 +51,8 @@ class WindowPanel(StepPanel, can_focus=True):
     Row r, column i is at position r + i after the last token. If there is room, columns of the screen are these
     positions: each row begins one further to the right, and a column of the window, an n-gram, is a diagonal, ↘. In a
     narrow panel diagonals stand upright, and the first line says where each begins. A token that the step emitted at
-    exactly its position has the colour of the step. Before each draft is the model's verdict on it.
+    exactly its position has the colour of the step. Before each draft is the model's verdict on it, quiet if it shares
+    a slot with one above.
 
     One diagonal can be marked, or what one slot sees. What is marked is visible if not all columns are.
 
@@ -73,7 +74,7 @@ class WindowPanel(StepPanel, can_focus=True):
     ]
 
     NAME = "Jacobi window"
-    SHOWS = "Guesses at W places ahead, of the last N − 1 passes; along a diagonal (↘): an n-gram."
+    SHOWS = "Guesses of the last N − 1 passes, W tokens a row; along a diagonal (↘): an n-gram."
     COMES = "It comes with lookahead and Jacobi decoding."
 
     width_set = 0
@@ -175,7 +176,7 @@ class WindowPanel(StepPanel, can_focus=True):
     def explain(self) -> str:
         """Return what the window guesses, and how many of its guesses this pass confirmed."""
         if self._step is None:
-            return "Guesses at places ahead, from the first pass on."
+            return "Shows guesses, from the first pass on."
         view = self._step.window
         if view is None or not view.rows:
             return self._why_none(self._step)
@@ -194,11 +195,10 @@ class WindowPanel(StepPanel, can_focus=True):
         arrow = "↘ from the top row" if shape.shifted else "↓ from the top"
         first = "" if self._step.index else " At the start of an answer it holds random tokens of the text."
         return (
-            f"Each pass writes a new row of W = {width} guesses. It reads those of the N − 1 = {ages} passes before; "
-            f"the oldest is on top. {true} Follow a diagonal {arrow} down to 'new': these N = {ages + 1} tokens would "
-            f"follow each other in the text, an n-gram. It goes into the pool. Then the window moves by one place, "
-            f"even if a pass brings more tokens.{first} A click on a token marks its diagonal, a second click what it "
-            "sees."
+            f"A pass reads the rows that the N − 1 = {ages} passes before wrote, the oldest on top, and writes 'new': "
+            f"W = {width} guesses. {true} A diagonal {arrow} down to 'new' is an n-gram of N = {ages + 1} tokens, each "
+            "written after those above it; it goes into the pool. Then the window moves by one place, whatever the "
+            f"pass brings.{first} A click on a token marks its diagonal, a second click what it sees."
         )
 
     def _is_cut(self, view: protocol.WindowView) -> bool:
@@ -283,9 +283,9 @@ class WindowPanel(StepPanel, can_focus=True):
             if marks.any:
                 lit = marks.lit(index, column)
                 style = quiet if not lit else (came_true or Style()) + Style(reverse=lit > 1, bold=lit == 1)
-            mark = marks.signs[index][column]
-            sign = self.palette.verdict(marks.verdict(index, column)) if mark not in f"{SAME} " else quiet
-            row += [(mark, sign), *self.cell(pieces[column], shape.cells, style)]
+            mark, same = marks.signs[index][column][:1], marks.signs[index][column][1:]
+            sign = quiet if same or mark in f"{SAME} " else self.palette.verdict(marks.verdict(index, column))
+            row += [(mark, sign), (same, quiet), *self.cell(pieces[column], shape.cells - len(same), style)]
         return row
 
     def _came_true(self, position: int, token: int) -> Style | None:
@@ -312,10 +312,11 @@ class WindowPanel(StepPanel, can_focus=True):
         paid_off = self._paid_off
         if paid_off is None or self._step is None or paid_off.step > self._step.index:  # may be an earlier pass
             return []
-        passes = counted(paid_off.step - paid_off.birth.step, "pass")
-        after = f" at +{paid_off.birth.ahead}, accepted {passes} later"
-        if len(" guessed") + len(after) + LEAST_OF_ORIGIN <= width:
-            after = f" guessed{after}"
+        born, now = paid_off.birth.step + 1, paid_off.step == self._step.index
+        place, where = f"+{paid_off.birth.ahead}", f"pass {born}"
+        after = f" guessed in {where} at {place}, accepted {'now' if now else f'in {paid_off.step + 1}'}"
+        if len(after) + LEAST_OF_ORIGIN > width:
+            after = f" {where} at {place}, {'now' if now else f'→ {paid_off.step + 1}'}"
         text = shorten(" ".join(visible(piece) for piece in paid_off.pieces), max(width - len(after) - 2, 1))
         style = self.palette.style_of_step(paid_off.step, paid_off.accepted)
         return [("‹", self.muted), *self.token(text, style), ("›" + after, self.muted)]
@@ -323,8 +324,8 @@ class WindowPanel(StepPanel, can_focus=True):
 
 def _legends(shifted: bool, block: bool, coloured: bool) -> tuple[str, ...]:
     right = " · coloured: the right token" if coloured else ""
-    same = "= as the pass before"
+    same = "= as in a row above"
     if block:
         return (f"{same}{right}", same, right.removeprefix(" · ") or same)
     along = f"along {'↘' if shifted else '↓'}: an n-gram"
-    return (f"{along} · {same}{right}", f"{along} · {same}", f"{along} · = as before", along)
+    return (f"{along} · {same}{right}", f"{along} · {same}", f"{along} · = as above", along)

@@ -25,6 +25,7 @@ class Arrangement(NamedTuple):
         lens: whether the panel of pseudo states is shown: always, for a decoder that has some.
         lens_rows: number of layers in that panel.
         window_set: the setting W; 0 for a decoder that has none.
+        sizes: the settings W, N and G; empty for a decoder that lacks one of them.
         carriers: how many slots carry pseudo states at the most; 0 for a decoder that has none.
     """
 
@@ -38,6 +39,7 @@ class Arrangement(NamedTuple):
     lens: bool = False
     lens_rows: int = 4
     window_set: int = 0
+    sizes: tuple[int, ...] = ()
     carriers: int = 0
 
     def after_step(self, step: Step) -> "Arrangement":

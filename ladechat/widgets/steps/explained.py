@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ladechat.widgets.cells import visible
+from ladechat.widgets.cells import NO_TEXT, visible
 
 EARLIER = "earlier"
 
@@ -65,10 +65,14 @@ MOST_NAMED = 2
 
 
 def format_explained(pieces: Iterable[str]) -> str:
-    """Return an explanation of the chat-format tokens among these pieces, found by their form; "" without any."""
+    """Return an explanation of the chat-format tokens among these pieces, found by their form, and of tokens without
+    text; "" without any.
+    """
+    pieces = list(pieces)
+    empty = f"{NO_TEXT}: a token without text, such as the end of an answer." if "" in pieces else ""
     found = [f"‹{visible(one)}›" for one in dict.fromkeys(pieces) if _OF_THE_FORMAT.fullmatch(one.strip())]
     if not found:
-        return ""
+        return empty
     named = found[:MOST_NAMED]
     what = f"{' and '.join(named)} {'are tokens' if named[1:] else 'is a token'} of the chat format"
-    return f"{what} (who speaks, where a text ends): the model can guess such tokens too."
+    return " ".join(filter(None, [f"{what} (who speaks, where a text ends).", empty]))

@@ -62,16 +62,17 @@ def in_lines(guesses: Iterable[protocol.Candidate]) -> list[GuessLine]:
     return [*lines, *(GuessLine(guess, 0, (False,), 0) for guess in guesses if not guess.tried)]
 
 
-def first_lines(guesses: Sequence[protocol.Candidate], most: int) -> list[GuessLine]:
-    """Return at most `most` of the lines, those with most accepted drafts first if not all fit. Each has its own
-    number.
+def first_lines(guesses: Sequence[protocol.Candidate], most: int, *, best_first: bool = False) -> list[GuessLine]:
+    """Return at most `most` of the lines with their numbers. If not all fit, the guesses with most accepted drafts are
+    among them: in the order of all lines, or, with `best_first`, before the others.
     """
     lines = in_lines(guesses)
     if len(lines) <= most:
         return lines
     numbers = {tuple(line.guess.token_ids): line.number for line in lines if line.number}
-    best = in_lines(sorted(guesses, key=lambda guess: -guess.matched))[: max(most, 0)]
-    return [line._replace(number=line.number and numbers[tuple(line.guess.token_ids)]) for line in best]
+    best = sorted(lines, key=lambda line: -line.guess.matched)[: max(most, 0)]
+    shown = in_lines(line.guess for line in (best if best_first else sorted(best, key=lines.index)))
+    return [line._replace(number=line.number and numbers[tuple(line.guess.token_ids)]) for line in shown]
 
 
 def numbers_of(step: protocol.Step) -> dict[int, int]:
@@ -133,6 +134,22 @@ def verdict_of(draft: protocol.DraftTree, path: Sequence[int]) -> protocol.Verdi
             return "untested"
         node = children[node, token]
     return draft.verdicts[node]
+
+
+def verdicts_by_place(draft: protocol.DraftTree | None) -> list[protocol.Verdict]:
+    """Return a verdict for each place after the last token that was drafted. A place may have several drafts: it is
+    accepted if one of them is, and wrong if one is and none is accepted.
+    """
+    depths: list[int] = []
+    found: list[protocol.Verdict] = []
+    ranks: dict[protocol.Verdict, int] = {"untested": 0, "rejected": 1, "accepted": 2}
+    for parent, verdict in zip(draft.parents, draft.verdicts, strict=True) if draft is not None else ():
+        depths.append(depths[parent] + 1 if 0 <= parent < len(depths) else 0)
+        if depths[-1] == len(found):
+            found.append(verdict)
+        elif ranks[verdict] > ranks[found[depths[-1]]]:
+            found[depths[-1]] = verdict
+    return found
 
 
 def children_of(draft: protocol.DraftTree) -> dict[tuple[int, int], int]:

@@ -40,6 +40,7 @@ class TokenHistory:
         emitted: number of tokens that the step emitted.
         ahead: its position among them, from 1.
         tested: number of drafts that the model judged in that pass.
+        of_block: whether its draft was a guess of Jacobi decoding, which forms no n-grams.
         guesses: the window's guesses for its position, oldest first.
         formed: the step in which the window first completed the n-gram that it was accepted with, if known.
         read: for hidden transfer, the layer from which on its pseudo state read it, and the last layer, if recorded.
@@ -52,6 +53,7 @@ class TokenHistory:
     emitted: int
     ahead: int
     tested: int
+    of_block: bool
     guesses: tuple[WindowGuess, ...]
     formed: int | None
     read: tuple[int, int] | None
@@ -98,6 +100,7 @@ def _history(steps: Sequence[protocol.Step], before: Sequence[int], place: int) 
     token, view = step.token_ids[index], step.lens if step.origins[index] == "hidden_transfer" else None
     layer = None if view is None else settled_at(view, index, token)
     verdicts = [] if step.draft is None else step.draft.verdicts
+    block = step.window is not None and step.pool is None and step.origins[index] == "window"
     return TokenHistory(
         token=token,
         piece=step.pieces[index],
@@ -105,9 +108,10 @@ def _history(steps: Sequence[protocol.Step], before: Sequence[int], place: int) 
         origin=step.origins[index],
         emitted=len(step.token_ids),
         ahead=index + 1,
+        of_block=block,
         tested=sum(verdict != "untested" for verdict in verdicts),
         guesses=tuple(_guesses(steps[:-1], before, place)),
-        formed=_formed(steps, index),
+        formed=None if block else _formed(steps, index),
         read=None if view is None or layer is None else (layer, view.layers[-1]),
     )
 
@@ -171,7 +175,8 @@ def sentences(history: TokenHistory) -> list[str]:
         among = f"the last of {counted(history.emitted, 'token')}" if history.saved else "and the only one"
         return [f"The model's own token in pass {history.step + 1}, {among}: no draft.", *_of_the_window(history)]
     place = f"in pass {history.step + 1} as token {history.ahead} of {history.emitted}"
-    sentences = [f"Accepted {place}: {source_of(history.origin).phrase}."]
+    phrase = "a guess of the pass before" if history.of_block else source_of(history.origin).phrase
+    sentences = [f"Accepted {place}: {phrase}."]
     sentences += _of_the_window(history)
     if history.formed is not None:
         sentences.append(
