@@ -100,6 +100,9 @@ def of_this(
 
 def of_packed(file: Path, decoders: Sequence[str], settings: Settings) -> Implementation:
     """Decoders of this checkout on a GGUF file, which stays packed."""
+    from ladechat.model.llama_cpp.library import wait_briefly
+
+    wait_briefly()
     from benchmarks.real_packed import VERSION, label
     from ladechat.model.load import load
 
