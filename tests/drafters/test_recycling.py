@@ -22,8 +22,12 @@ from tests.drafters.trees import PLENTY, VOCABULARY, branches, drafts, paths, ra
 RANKS = len(CHANCES)
 
 
-def show(drafter: RecyclingDrafter, tree: SlotTree, logits: Sequence[torch.Tensor]) -> None:
-    """A pass in which nothing was accepted."""
+def show(
+    drafter: RecyclingDrafter, tree: SlotTree, logits: Sequence[torch.Tensor], text: Sequence[int] = (VOCABULARY,)
+) -> None:
+    """A pass after a text, in which nothing was accepted."""
+    drafter.begin(text, len(text))
+    drafter.propose(Room(tokens=1, positions=1))
     rows = torch.stack(list(logits))
     argmax = rows.argmax(-1).tolist()
     drafter.observe(PassResult(tree, rows, argmax, (), (argmax[0],), 0.0), [])
@@ -57,6 +61,13 @@ def test_a_later_pass_overwrites_what_an_earlier_one_said() -> None:
     assert 30 not in successors(drafter, 1)[:3]
 
 
+def test_in_a_pause_of_drafting_nothing_is_learnt() -> None:
+    drafter, rows = RecyclingDrafter(), ranked(11, 10)[None]
+    show(drafter, SlotTree(1), [ranked(10, 20)])
+    drafter.observe(PassResult(SlotTree(1), rows, [11], (), (11,), 0.0), [])
+    assert successors(drafter, 1)[0] == 10
+
+
 def test_of_a_token_that_stands_twice_in_a_pass_the_last_slot_counts() -> None:
     drafter = RecyclingDrafter()
     show(drafter, SlotTree.chain([1, 2, 1]), [ranked(10), ranked(11), ranked(12)])
@@ -76,13 +87,10 @@ def test_two_tokens_tell_more_than_the_last_alone() -> None:
 
 def test_the_token_before_the_pass_counts_too() -> None:
     drafter = RecyclingDrafter(1)
-    text = [5, 1]
-    drafter.begin(text, 2)
-    text.append(10)  # as the loop does, before a drafter sees the pass
-    show(drafter, SlotTree(1), [ranked(10)])
-    show(drafter, SlotTree(1), [ranked(11)])
+    show(drafter, SlotTree(1), [ranked(10)], [5, 1, 10])  # the loop has appended what the pass gave
+    show(drafter, SlotTree(1), [ranked(11)], [6, 1, 11])
     assert drafts(drafter, [4, 1]) == [(11,)]
-    assert drafts(drafter, [5, 1]) == [(11,)]
+    assert drafts(drafter, [5, 1]) == [(10,)]
 
 
 def test_of_pairs_only_the_newer_are_remembered() -> None:
@@ -95,17 +103,14 @@ def test_of_pairs_only_the_newer_are_remembered() -> None:
 
 def test_what_was_learnt_in_one_text_is_known_in_the_next() -> None:
     drafter = RecyclingDrafter(1)
-    drafter.begin([1], 1)
-    show(drafter, SlotTree(1), [ranked(10)])
+    show(drafter, SlotTree(1), [ranked(10)], [1])
     assert drafts(drafter, [7, 7, 1]) == [(10,)]
 
 
 def test_what_was_likely_in_place_of_the_last_token_may_come_after_it() -> None:
     cat, sat, ran, dog = range(4)
-    drafter, text = RecyclingDrafter(2), [cat]
-    drafter.begin(text, 1)
-    text.append(sat)
-    show(drafter, SlotTree(cat), [ranked(sat, ran, dog)])
+    drafter = RecyclingDrafter(2)
+    show(drafter, SlotTree(cat), [ranked(sat, ran, dog)], [cat, sat])
     proposed = drafter.propose(PLENTY).nodes
     assert [(node.parent, node.token) for node in proposed] == [(ROOT, ran), (ROOT, dog)]
     assert drafts(drafter, [cat, sat]) == [], "in another text it was not likely there"
@@ -113,11 +118,9 @@ def test_what_was_likely_in_place_of_the_last_token_may_come_after_it() -> None:
 
 def test_what_the_tables_have_is_not_proposed_twice() -> None:
     cat, sat, ran = range(3)
-    drafter, text = RecyclingDrafter(RANKS), [cat]
-    drafter.begin(text, 1)
+    drafter = RecyclingDrafter(RANKS)
     show(drafter, SlotTree(sat), [ranked(ran)])
-    text.append(sat)
-    show(drafter, SlotTree(cat), [ranked(sat, ran)])
+    show(drafter, SlotTree(cat), [ranked(sat, ran)], [cat, sat])
     after = [node.token for node in drafter.propose(Room(2, 2)).nodes if node.parent == ROOT]
     assert after[0] == ran and len(after) == len(set(after))
 
