@@ -19,6 +19,11 @@ from ladechat.widgets.steps.draft_tree import Slot, mask_of, sight, slots_of
 SEEN, UNSEEN = "■", "·"
 HALVES = " ▐▌█"
 """Two columns of the mask in one character: neither slot is seen, the right one, the left one, both."""
+SEES = (
+    "the slot of this line sees that of the column",
+    "the line's slot sees the column's",
+    "the line's sees the column's",
+)
 NAME_CELLS = 9
 TOKEN_CELLS, LEAST_TOKEN_CELLS = 9, 6
 WIDE = 48
@@ -278,9 +283,9 @@ class MaskPanel(StepPanel):
             return self.sentence(sight(slots, selected, len(step.window.rows) if step.window else 0), width)
         cached = f"{step.timing.cache_length:,}"
         scale = self._scale(len(self._blocks(step, slots)), width - _label_cells(width))
-        signs = f"{SEEN} {HALVES[1]} {HALVES[2]} {HALVES[3]}" if scale is Scale.HALF else SEEN
+        signs = SEEN + HALVES.strip() if scale is Scale.HALF else SEEN
         texts: list[Iterable[str]] = [
-            (f"{signs} the slot of this line sees that of the column", f"{signs} the line's slot sees the column's"),
+            [f"{signs} {text}" for text in SEES],
             (f"and all see the {cached} tokens of the text before", f"+ {cached} tokens before"),
         ]
         if (missing := step.timing.slots - len(slots)) > 0:

@@ -165,8 +165,8 @@ class PoolPanel(StepPanel):
         rate = f"a guess in {percent(self._hits / self._lookups)}" if self._lookups else ""
         if self.moment:  # the title names the pass
             return [rate, ""]
-        both = [f"{text} · {rate}" for text in grown] if rate else []
-        return [*(f"{text} of passes" for text in both), *both, *grown, rate, ""]
+        both = [f"{text} · {rate}{of}" for text in grown for of in (" of passes", "")] if rate else []
+        return [*both, *grown, rate, ""]
 
     def _guesses(self, after: str, guesses: list[protocol.Candidate], height: int, width: int) -> list[Row]:
         """Return as many guesses as fit. `after` is the printable token that they follow; "" is not shown."""

@@ -10,6 +10,7 @@ from textual.message import Message
 from textual.reactive import reactive
 
 from ladechat import protocol
+from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import fit, shorten, visible
 from ladechat.widgets.formatting import counted
 from ladechat.widgets.panels.panel import Row, StepPanel
@@ -25,6 +26,7 @@ OLDEST_FADED = 0.33
 LEAST_OF_ORIGIN = 12
 """Cells for accepted tokens, below which the sentence about their origin is shortened."""
 DROPS = "into the pool"
+NOT_REACHED = VERDICT_MARKS["untested"]
 
 
 class PaidOff(NamedTuple):
@@ -289,8 +291,8 @@ class WindowPanel(StepPanel, can_focus=True):
                 style = quiet if not lit else (came_true or Style()) + Style(reverse=lit > 1, bold=lit == 1)
             mark, same = marks.signs[index][column][:1], marks.signs[index][column][1:]
             sign = quiet if same or mark in f"{SAME} " else self.palette.verdict(marks.verdict(index, column))
-            # The next cell's mark stands in the gap between both: after a full cell it looked like a dash in the text.
-            gap = " " * (column != shown[-1] and marks.signs[index][column + 1] != " ")
+            # The next cell's mark stands in the gap between both: after a full cell these two look like text.
+            gap = " " * (column != shown[-1] and marks.signs[index][column + 1][0] in f"{SAME}{NOT_REACHED}")
             cells = shape.cells - len(same + gap)
             row += [(mark, sign), (same, quiet), *self.cell(pieces[column], cells, style), (gap, Style())]
         return row
