@@ -97,6 +97,11 @@ class Palette:
         """Return the palette for the environment: its color depth, and whether NO_COLOR is set (no-color.org)."""
         return cls(dark=dark, colour=not os.environ.get("NO_COLOR"), depth=Depth.detect(os.environ))
 
+    @property
+    def marked(self) -> str:
+        """What a legend calls the tokens of a step."""
+        return "coloured" if self.colour else "marked"
+
     def style_of_step(self, index: int, tokens: int, *, own: bool = False) -> Style:
         """Return the style of the tokens of step `index`. A step of one token looks like plain text.
 

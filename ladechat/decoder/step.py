@@ -71,10 +71,10 @@ class PoolOffer(NamedTuple):
 class PoolSnapshot(NamedTuple):
     """The pool at one step.
 
-    `lookups` and `hits` count the steps of this run that asked it and that got a guess; `added` counts the n-grams
-    that are new since the step before. `key` is the token it was asked for continuations of, `offered` its guesses,
-    each a (tail, source, …), `tried` how many tokens of each of the first of them were in the pass, and `emitted` the
-    tokens that the step emitted.
+    `lookups` and `hits` count the steps of this run that asked it and that got a guess, of those that G lets in;
+    `added` counts the n-grams that are new since the step before. `key` is the token it was asked for continuations of,
+    `offered` its guesses, each a (tail, source, …), `tried` how many tokens of each of the first of them were in the
+    pass, and `emitted` the tokens that the step emitted.
     """
 
     ngrams: int

@@ -55,8 +55,10 @@ def judged(before: Run, after: Run) -> str:
     passes = f"{counted(after.passes, 'pass')} instead of {before.passes}"
     if first is None or second is None:
         return f"{passes}. {ONE_BY_ONE}"
-    if first.speedup is None or second.speedup is None:
+    if second.speedup is None:
         return f"{passes}. {BUSY} Try again later."
+    if first.speedup is None:
+        return f"{passes}. The answer before has no times: the machine was busy. Ask again."
     dearer = float(f"{second.pass_ms / first.pass_ms:.2f}")  # as it is shown, so that the quotient is right
     gain = before.passes / (after.passes * dearer)
     verdict = (

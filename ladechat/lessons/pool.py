@@ -39,10 +39,7 @@ def _had_guess(run: Run) -> str:
     answer = "None" if not tried(run) else counted(len(tried(run)), "guess")
     sources = " and ".join(dict.fromkeys(source_of(one.source).name for one in tried(run)))
     found = f": from {sources}" if sources else ""
-    return (
-        f"{answer} after {quoted(pool.after)}{found}. So far it had one in {pool.hits} of {pool.lookups} passes, its "
-        "hit rate."
-    )
+    return f"{answer} after {quoted(pool.after)}{found}. So far it had one in {pool.hits} of {pool.lookups} passes."
 
 
 def _two_in_one(run: Run) -> bool:

@@ -38,7 +38,7 @@ def _diagonal(run: Run) -> str:
     ends = " and ".join(str(length) for length in range(len(ngram) - 1, 1, -1))
     too = f", their last {ends} tokens too" if ends else ""
     return (
-        f"Follow the marked diagonal ↘: {quoted(*ngram)}. Each was written after those above it: an n-gram of N = "
+        f"Follow the marked diagonal: {quoted(*ngram)}. Each was written after those above it: an n-gram of N = "
         f"{len(ngram)} tokens. Diagonals go into the pool{too}: {step.pool.added} new."
     )
 
@@ -64,7 +64,7 @@ def _from_window(run: Run) -> bool:
 def _came_true(run: Run) -> str:
     drafts = [piece for piece, origin in zip(run.last.pieces, run.last.origins, strict=True) if origin == WINDOW]
     tokens = counted(len(run.last.token_ids), "token")
-    return f"From the window, accepted: {quoted(*drafts)}. {tokens} from one pass, one colour."
+    return f"From the window, accepted: {quoted(*drafts)}. {tokens} from one pass, marked alike."
 
 
 def _narrower(before: Run, after: Run) -> str:

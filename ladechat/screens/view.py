@@ -35,7 +35,8 @@ IN_PALETTE_ALREADY = ("quit", "interrupt")
 
 def welcome(model: str) -> str:
     """Return the first notice of a conversation: how to begin with the bundled model; "" for other models."""
-    return WELCOME if model == BUNDLED else ""
+    text = WELCOME if Palette.detect().colour else WELCOME.replace("of one colour", "marked alike")
+    return text if model == BUNDLED else ""
 
 
 class ConversationView(Vertical):

@@ -12,10 +12,12 @@ from ladechat.widgets.cells import shorten
 from ladechat.widgets.panels.cost_panel import CostPanel
 from ladechat.widgets.panels.explaining import explained, key_of, name_of
 from ladechat.widgets.panels.lens_panel import LensPanel
+from ladechat.widgets.panels.mask_panel import MaskPanel
 from ladechat.widgets.panels.methods_panel import MethodsPanel
 from ladechat.widgets.panels.panel import Panel, Row, wrapped
 from ladechat.widgets.panels.side import SidePanels, View
 from ladechat.widgets.panels.slot_strip import SlotStrip
+from ladechat.widgets.panels.window_panel import WindowPanel
 
 
 class LessonCard(NamedTuple):
@@ -176,5 +178,6 @@ class LessonPanels(SidePanels):
             panel.display = panel.id == wanted or (among_others and not low and not crowds)
         if wanted == LENS_PANEL:
             self.query_one(LensPanel).styles.height = LENS_ROWS
+        self.query_one(WindowPanel).beside_mask = self.query_one(MaskPanel).display
         side_by_side = self.query_one("#pass")
         side_by_side.display = any(panel.display for panel in side_by_side.query(Panel))

@@ -132,6 +132,11 @@ async def test_the_welcome_is_said_first_and_not_sent() -> None:
         assert [message.content for message in stage.engine.questions[0].messages] == ["One?"]
 
 
+def test_without_colours_the_welcome_speaks_of_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert welcome("demo").startswith("Words marked alike come from one pass") and "colour" not in welcome("demo")
+
+
 async def test_a_question_that_is_too_long_stays_in_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ladechat.screens.chat.questions.MOST_TEXT", 10)
     async with Stage().running() as (pilot, stage):

@@ -289,6 +289,7 @@ def test_the_diagonal_that_scene_3_names_is_the_one_that_it_marks() -> None:
     window, place = run.last.window, card.diagonal and card.diagonal(run)
     assert window is not None and place is not None
     assert quoted(*(row[place] for row in window.rows), window.fresh[place]) in card.text(run)
+    assert "↘" not in card.text(run), "in a narrow panel it stands upright"
 
 
 def test_scene_5_first_lights_what_a_cell_of_the_newest_row_sees() -> None:

@@ -69,6 +69,14 @@ def test_no_cost_is_given_that_the_chart_of_costs_contradicts(ms: float, known: 
     assert measured(answer) != BUSY, "a GPU, where slots cost hardly more"
 
 
+def test_it_names_the_answer_that_has_no_times() -> None:
+    """It said "no times. Try again later" beside the times of the answer that was asked for."""
+    timed, disturbed = run(60, 40, ms=21), run(60, 40, ms=21, plain_ms=26.7)
+    assert "The answer before has no times" in judged(disturbed, timed) and BUSY not in judged(disturbed, timed)
+    assert BUSY in judged(timed, disturbed) and "before has" not in judged(timed, disturbed)
+    assert BUSY in judged(disturbed, disturbed)
+
+
 def test_passes_taken_one_by_one_say_nothing_about_time() -> None:
     paced = run(60, 40, ms=20)
     paced.paced = None

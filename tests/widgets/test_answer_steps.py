@@ -15,7 +15,7 @@ from ladechat.widgets.panels.biography_panel import BiographyPanel
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.steps.answer_steps import AnswerSteps, Arrangement, RecentAnswers
 from tests.fake_model import POLICY_CHOICE
-from tests.widgets.sample_steps import answer, finished, plain_step, sharpening
+from tests.widgets.sample_steps import answer, finished, plain_step, pool_view, sharpening, window_view
 
 STEPS = answer(5, 3, 5)
 
@@ -135,6 +135,31 @@ async def test_at_a_step_the_panels_show_what_they_do_where_no_more_has_come() -
             assert shown(app.one) == shown(app.other), "and behind it all is there again"
 
         same()
+
+
+def block_of(guesses: int) -> Step:
+    """A pass of Jacobi decoding that accepts nothing, with a block of so many guesses."""
+    row = ["a"] * (guesses + 1)
+    return msgspec.structs.replace(plain_step(), window=window_view([row], row))
+
+
+def test_panels_stay_at_the_last_pass_with_the_longest_block_where_nothing_was_accepted() -> None:
+    """With W = 64 and 64 tokens at the most no block is whole, and they stayed at the last one, of no guess at all."""
+    found = AnswerSteps()
+    for guesses in (3, 5, 5, 2, 0):
+        found.add(block_of(guesses), Arrangement(window_set=64))
+    assert found.telling == 2
+    assert not found.go_on()
+    found.add(block_of(9), Arrangement(window_set=64))
+    assert found.telling == 5
+    assert found.go_on() and found.telling == 2, "what came of the continuation is dropped"
+
+
+def test_of_lookahead_decoding_that_accepted_nothing_the_last_pass_is_shown() -> None:
+    found, window = AnswerSteps(), window_view([["a", "b"]], ["c", "d"])
+    for _ in range(3):
+        found.add(msgspec.structs.replace(plain_step(), window=window, pool=pool_view("a", [])), Arrangement())
+    assert found.telling is None
 
 
 def test_the_latest_step_that_accepted_drafts_is_known() -> None:

@@ -33,11 +33,11 @@ async def test_layers_rise_to_the_guess_below_what_the_model_says_and_bars_mark_
     async with hosted(shown(" keeps", " the"), 60, 10) as (_, panel):
         header, head, model, between, *grid, maps, legend = lines(panel)
         assert header.startswith("pseudo states")
-        assert head.split() == ["layer", "t+1", "t+2", "✓", "t+3", "✗", "t+4", "–"]
+        assert head.split() == ["layer", "t+1", "t+2", "t+3", "t+4"]
         assert model.split() == ["model", "·pool", "·keeps", "·the"], "as far as this pass has said it"
         assert between.index("checked by this pass") < between.index("guessed by the pass before")
         assert [line.replace("│", " ").split() for line in grid] == [
-            ["5", "·pool", "·keeps", "·all", "·the"],
+            ["5", "·pool", "✓·keeps", "✗·all", "–·the"],
             ["4", "·keeps", "·all", "·all"],
             ["3", "·keeps", "·a", "."],
             ["2", "·of", "⏎"],
@@ -45,7 +45,7 @@ async def test_layers_rise_to_the_guess_below_what_the_model_says_and_bars_mark_
         assert "│ the guess stays the same" in legend
         places = [head.index("t+3"), *(line.index("·a") for line in grid[:3]), maps.index("┴", maps.index("M2"))]
         assert len(set(places)) == 1, "columns are aligned"
-        for position, settled in (("t+2", "│││ "), ("t+3", "││  "), ("t+4", "│   ")):
+        for position, settled in (("t+2", "✓││ "), ("t+3", "✗│  "), ("t+4", "–   ")):
             place = head.index(position) - 1
             assert "".join(line.ljust(60)[place] for line in grid) == settled
         assert maps.split("─")[0].split() == ["maps", "[t]"]
@@ -59,32 +59,38 @@ TREES = {
     "the second guess of a place is accepted": (
         [" keeps", " the", " window"],
         [candidate([" keeps", " all", " the"], "x", 1), candidate([" keeps", " the", "."], "x", 2)],
-        ["t+2", "✓", "t+3", "✓", "t+4", "✗"],
+        ["·keeps", "✓·the", "·window"],
+        ["✓·keeps", "✗·all", "–·the"],
     ),
     "the model writes what was guessed for a place but not drafted": (
         [" keeps", " all"],
         [candidate([" keeps"], "x", 1), candidate([" of"], "x")],
-        ["t+2", "✓", "t+3", "t+4"],
+        ["·keeps", "·all"],
+        ["✓·keeps", "·all", "·the"],
     ),
     "all guesses of the first place are wrong": (
-        [" so", " all"][:1],
+        [" so"],
         [candidate([" keeps", " all"], "x"), candidate([" of"], "x")],
-        ["t+2", "✗", "t+3", "–", "t+4"],
+        ["·so"],
+        ["✗·keeps", "–·all", "·the"],
     ),
 }
 
 
 @pytest.mark.parametrize("name", TREES)
-async def test_the_verdict_on_a_place_is_that_on_its_drafts(name: str) -> None:
-    """It said ✗ of a place with an accepted draft, ✓ of one without drafts, and "1 of 3" beside "2 accepted"."""
-    emitted, drafts, verdicts = TREES[name]
+async def test_each_verdict_stands_at_the_draft_that_it_is_on(name: str) -> None:
+    """It said ✓ over a column that guessed another token than the accepted one, ✗ of a place with an accepted draft, ✓
+    of one without drafts, and "1 of 3" beside "2 accepted".
+    """
+    emitted, drafts, said, guessed = TREES[name]
     panel = shown(*emitted, drafts=drafts)
     tree = draft_tree(drafts)
     assert tree is not None
     accepted = tree.verdicts.count("accepted")
     async with hosted(panel, 60, 10) as (_, panel):
-        assert lines(panel)[1].split()[2:] == verdicts
-        assert verdicts.count("✓") == accepted and f"{accepted} draft" in panel.explain()
+        model, top = (lines(panel)[line].replace("│", " ").split()[2:] for line in (2, 4))
+        assert (model, top) == (said, guessed)
+        assert "".join([*model, *top]).count("✓") == accepted and f"{accepted} draft" in panel.explain()
 
 
 async def test_only_an_accepted_draft_wears_the_style_of_the_step() -> None:
@@ -92,6 +98,12 @@ async def test_only_an_accepted_draft_wears_the_style_of_the_step() -> None:
     async with hosted(shown(" keeps", " all", drafts=[candidate([" keeps"], "x", 1)]), 60, 10) as (_, panel):
         assert style_of(panel, "keeps", 4).color == Palette().style_of_step(4, 2).color
         assert style_of(panel, "all", 4).color != style_of(panel, "keeps", 4).color
+
+
+async def test_of_what_the_model_says_only_accepted_drafts_are_coloured_as_the_legend_has_it() -> None:
+    async with hosted(shown(" keeps", " the"), 60, 10) as (_, panel):
+        assert style_of(panel, "keeps", 2).color == Palette().style_of_step(4, 2).color
+        assert style_of(panel, "the", 2).color != style_of(panel, "keeps", 2).color, "the model's own, no draft"
 
 
 async def test_in_a_narrow_panel_the_real_token_stands_in_the_header() -> None:
@@ -116,7 +128,8 @@ async def test_without_colours_shapes_tell_the_same() -> None:
     async with Host(panel, 60, 10).run_test():
         assert style_of(panel, "keeps", 4).underline
         assert not style_of(panel, "all", 4).underline
-        assert "✓" in lines(panel)[1] and "│" in lines(panel)[4]
+        assert "✓" in lines(panel)[4] and "│" in lines(panel)[5]
+        assert "marked: accepted" in lines(panel)[-1] and "coloured" not in lines(panel)[-1]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +166,8 @@ async def test_any_states_fit_any_size(size: tuple[int, int], positions: int, la
         shown_lines = lines(panel)
         assert not any("+-" in line for line in shown_lines)
         if size[0] >= 28 and positions:
-            places = {line.index("│") for line in shown_lines[2:] if line.lstrip().startswith("9")}
+            of_layers = [line for line in shown_lines[2:] if line.lstrip().startswith("9")]
+            places = {min(line.index(mark) for mark in "│✓✗–" if mark in line) for line in of_layers}
             assert len(places) <= 1 or size[0] >= 44, "a long number moves no column"
 
 

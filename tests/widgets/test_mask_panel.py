@@ -78,6 +78,19 @@ async def test_the_two_branches_are_named_and_guesses_have_the_numbers_of_the_po
         assert any(line.startswith("3 ✗q –r") for line in lines(pool))
 
 
+async def test_the_legend_has_the_signs_of_the_picture() -> None:
+    """At two slots a character it explained ■ below a picture of ▌, ▐ and █."""
+    large = answer(12, 6)[2]
+    many = msgspec.structs.replace(large, timing=timing(len(slots_of(large))))
+    for shown, signs in ((DRAFTS, "■"), (many, "■▌▐█")):
+        async with hosted(showing(MaskPanel(), shown), 48, 80) as (_, panel):
+            legend = next(line for line in lines(panel) if " sees " in line)
+            assert sorted(set("".join(line[LABEL:] for line in lines(panel)[2:] if line != legend)) & set("■▌▐█")) == (
+                sorted(set(legend) & set("■▌▐█"))
+            )
+            assert set(legend) & set("■▌▐█") == set(signs)
+
+
 @pytest.mark.parametrize("size", [(48, 30), (36, 20), (60, 12)])
 async def test_sixty_slots_have_sixty_lines_which_scroll_to_the_selected_one(size: tuple[int, int]) -> None:
     large = answer(12, 6)[2]

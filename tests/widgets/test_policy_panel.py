@@ -7,6 +7,7 @@ import pytest
 
 from ladechat.protocol import Decision, ExpectedTokens, PassCost, PolicyChoice
 from ladechat.widgets.panels.cost_chart import HERE
+from ladechat.widgets.panels.panel import longest
 from ladechat.widgets.panels.policy_panel import PolicyPanel, Shown
 from tests.fake_model import POLICY_CHOICE
 from tests.widgets.hosting import hosted, lines
@@ -50,6 +51,21 @@ async def test_the_speed_is_tokens_over_cost() -> None:
         brings = [1.0, 1.4, 1.75, 2.05, 2.25, 2.35]
         wanted = [token / cost for token, cost in zip(brings, costs, strict=True)]
         assert figures(lines(panel), "speed") == pytest.approx(wanted, abs=0.06)
+
+
+async def test_what_the_bars_are_is_said_in_figures_below_them() -> None:
+    """Bars were without a name, and 1.3 tokens at a speed of 0.5 could not be followed."""
+    async with hosted(shown(POLICY_CHOICE), 54, 9) as (_, panel):
+        costs, tokens, speeds = (figures(lines(panel), name) for name in ("cost", "tokens", "speed"))
+        assert len(costs) >= len(tokens) == len(speeds) > 3
+        for cost, token, speed in zip(costs, tokens, speeds, strict=False):
+            assert abs(token / cost - speed) < 0.16, "as far as one decimal goes"
+
+
+def test_a_trial_says_what_it_costs_where_the_whole_sentence_does_not_fit() -> None:
+    trial = Shown(6, 1.4, 2.5, Decision(why="trial", tokens=1.4, cost=2.5))
+    assert longest(54, trial.wordings) == "Tried at a loss: cost 2.5×, should bring 1.4 tokens"
+    assert longest(44, trial.wordings) == "Tried: cost 2.5×, should bring 1.4 tokens"
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ async def test_each_candidate_tells_its_tokens_its_fate_and_its_source() -> None
     async with hosted(pool_step(), 50, 8) as (_, panel):
         shown = lines(panel)
         assert panel.title == "n-gram pool"
-        assert " ".join(shown[0].split()) == "n-gram pool 412 n-grams · hit rate 61 %"
+        assert " ".join(shown[0].split()) == "n-gram pool 412 n-grams, 5 new · a guess in 61 %"
         assert shown[1] == "after ‹·pool›:"
         assert shown[2].split() == ["1", "✓·keeps", "✓·n", "✗-gram", "–·s", "window"]
         assert shown[3].split() == ["2", "└✓-grams", "answer"]
@@ -167,11 +167,11 @@ async def test_tested_and_accepted_drafts_are_counted_over_the_answer_each_node_
         assert (await drawn(pilot, panel))[-1].startswith("no draft reached yet")
 
 
-async def test_what_is_not_known_yet_is_a_dash_not_a_nought() -> None:
+async def test_what_is_not_known_yet_is_not_said_to_be_a_nought() -> None:
     panel = showing(PoolPanel(), step(["."], pool=pool_view("\n", [], ngrams=0, lookups=0, hits=0)))
     async with Host(panel, 40, 6).run_test():
-        assert lines(panel)[0].endswith("0 n-grams · hit rate –")
-        assert lines(panel)[1] == "nothing known after ‹⏎›"
+        assert lines(panel)[0].endswith("0 n-grams, 5 new") and "%" not in lines(panel)[0]
+        assert lines(panel)[1] == "no guess after ‹⏎›"
 
 
 async def test_candidates_without_a_line_are_counted() -> None:
@@ -249,7 +249,7 @@ async def test_the_hit_rate_is_of_the_whole_answer_also_after_plain_decoding_in_
     panel.show_step(plain_step())
     panel.show_step(step(["."], pool=pool_view(" pool", [], lookups=1, hits=1)))
     async with Host(panel, 60, 8).run_test():
-        assert lines(panel)[0].endswith("75 % of passes had a guess")
+        assert lines(panel)[0].endswith("a guess in 75 % of passes")
         assert "in 3 of 4 passes:" in panel.explain()
         panel.clear()
         panel.show_step(step(["."], pool=pool_view(" pool", [], lookups=1, hits=0)))
@@ -277,9 +277,10 @@ NEW_WINDOW = window_view(
 async def test_an_ngram_drops_into_the_pool_with_its_ends_when_its_diagonal_is_marked() -> None:
     panel = showing(PoolPanel(), step([" be"], window=NEW_WINDOW, pool=pool_view("to", [])))
     async with hosted(panel, 50, 12) as (pilot, _):
+        assert lines(panel)[0].endswith("412 n-grams, 5 new · a guess in 61 %")
         assert lines(panel)[1:6] == [
-            "nothing known after ‹to›",
-            "into the pool from this pass:".ljust(45) + "5 new",
+            "no guess after ‹to›",
+            "diagonals into the pool:",
             "+ to → ·be ·exact ,",
             "+ ·is → ·the ·method ·for",
             "+ ·a → ·way ·to ·x",
@@ -289,6 +290,16 @@ async def test_an_ngram_drops_into_the_pool_with_its_ends_when_its_diagonal_is_m
         assert shown[3:6] == ["+ ·is → ·the ·method ·for", "+ ·the → ·method ·for", "+ ·method → ·for"]
         assert style_of(panel, "·the → ·method ·for").reverse
         assert not style_of(panel, "to → ·be ·exact ,").reverse
+
+
+async def test_only_lines_are_counted_where_diagonals_are_listed() -> None:
+    """It said "4 new · +3 more" over two lines: the one is by how much the pool grew, the other counts lines."""
+    async with hosted(showing(PoolPanel(), step([" be"], window=NEW_WINDOW, pool=pool_view("to", []))), 50, 6) as (
+        _,
+        p,
+    ):
+        heading, *listed = (line for line in lines(p) if line.startswith(("diagonals", "+ ")))
+        assert heading.split()[4:] == ["+1", "more"] and len(listed) == 2
 
 
 async def test_an_ngram_of_two_diagonals_is_listed_once() -> None:

@@ -37,7 +37,7 @@ def shown(now: Sizes | None = SIZES, moved: Sizes | None = None, of: Step | None
 
 def counted(strip: SlotStrip) -> Mapping[str, int]:
     assert strip.sizes is not None
-    signs = [sign for part in strip.parts(*strip.sizes)[0] for _, drawn in part.drawn(1) for sign in drawn]
+    signs = [sign for part in strip.parts(*strip.sizes)[0] for _, drawn in part.drawn for sign in drawn]
     return {sign: signs.count(sign) for sign in (SLOT, SHARED, FREE, MORE, LESS)}
 
 
@@ -106,13 +106,30 @@ def test_another_decoder_has_none() -> None:
 
 @pytest.mark.parametrize("width", [30, 36, 46, 80, 120])
 @pytest.mark.parametrize("sizes", [Sizes(1, 2, 0), SIZES, Sizes(15, 5, 15), Sizes(64, 16, 64)])
-async def test_it_fits_any_room_and_says_how_many_slots_a_sign_is(sizes: Sizes, width: int) -> None:
+async def test_it_fits_any_room_and_every_sign_is_one_slot(sizes: Sizes, width: int) -> None:
     async with hosted(shown(sizes), width, 2) as (pilot, strip):
         text = lines(strip)[0]
-        assert text.count(SLOT) <= sizes.most + 1
-        if f"({SLOT}=" in text:
-            assert text.count(SLOT) - 1 < sizes.most
-        else:
-            assert text.count(SLOT) == sizes.most or width < 36
+        assert text.startswith(f"≤ {sizes.most} slots")
+        assert text.count(SLOT) in (0, sizes.most)
+        if SLOT not in text and width >= 46:
+            _, window, guesses = sizes.parts
+            assert text == f"≤ {sizes.most} slots: 1 last · {window} window · {guesses} pool"
         strip.show_sizes(sizes, sizes._replace(window=sizes.window + 1))
         await drawn(pilot, strip)
+
+
+async def test_more_slots_than_fit_are_numbers_that_add_up() -> None:
+    """It said "15/30 slots (▮=2)", with "last", one slot, as a sign, and 8 signs for 15."""
+    sizes, rows = Sizes(5, 4, 5), [[f"{row}{column}" for column in range(5)] for row in range(3)]
+    async with hosted(shown(sizes, of=pass_of(rows, [["x", "y", "z"]])), 54, 2) as (pilot, strip):
+        assert lines(strip)[0] == "18/30 slots: 1 last · 14 window · 3/15 pool"
+        strip.show_sizes(sizes, Sizes(7, 4, 2))
+        assert (await drawn(pilot, strip))[0] == "30 → 27 slots: 1 last · 14 → 20 window · 15 → 6 pool"
+
+
+async def test_the_sign_of_shared_slots_is_explained_where_there_are_any_else_the_most_slots_are_said() -> None:
+    rows = [["a", "b", "c"], ["d", "e", "f"]]
+    for guesses, said in (([["x", "y"]], "≤ (N−1)(W+G) = 10"), ([["x", "y"], ["x", "z"]], f"{SHARED} shared")):
+        async with hosted(shown(Sizes(3, 3, 2), of=pass_of(rows, guesses)), 54, 2) as (_, strip):
+            assert lines(strip)[1].endswith(said)
+            assert (SHARED in lines(strip)[0]) == (SHARED in lines(strip)[1])

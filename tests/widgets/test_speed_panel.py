@@ -152,7 +152,7 @@ async def test_after_the_answer_no_single_pass_stands_for_all(untimed: int) -> N
     async with hosted(panel, 60, 12) as (_, panel):
         text = "\n".join(lines(panel))
         assert "this pass" not in text
-        assert ("11 slots a pass · mean pass 20.0 ms" in text) == bool(untimed)
+        assert ("mean pass 11 slots, 20.0 ms; plain 10.0 ms" in text) == bool(untimed)
 
 
 async def test_where_slots_carry_pseudo_states_it_says_that_these_cost_too() -> None:
@@ -237,6 +237,16 @@ async def test_one_bar_a_step_the_newest_at_the_right_up_to_n() -> None:
         assert text[2].index("█") == 38
 
 
+@pytest.mark.parametrize("height", range(6, 16))
+@pytest.mark.parametrize("ngram", [2, 3, 5])
+async def test_the_scale_says_1_at_the_line_in_which_a_bar_of_one_token_ends(height: int, ngram: int) -> None:
+    """It said so at the foot, so that a bar of one token looked like 1.5."""
+    async with hosted(shown(look_ahead(1, 10, ngram=ngram)), 40, height) as (_, panel):
+        text = lines(panel)
+        ends = next(line for line, words in enumerate(text) if words[-1:] in tuple(BLOCKS[1:]) and len(words) == 40)
+        assert text[ends].split()[0] == "1"
+
+
 def widths(panel: SpeedPanel, width: int = 60) -> list[int]:
     return [bar.cells for bar in panel._visible_bars(width)]
 
@@ -271,7 +281,7 @@ async def test_a_bar_has_the_colour_of_its_step() -> None:
 async def test_more_steps_than_columns_show_the_latest() -> None:
     async with hosted(shown(*[look_ahead(1, 10)] * 60, look_ahead(5, 10)), 28, 4) as (_, panel):
         bars = lines(panel)[2]
-        assert bars.startswith(" 5 ")
+        assert bars.startswith(" 5…"), "and that there are others"
         assert len(bars) == 28
         assert bars[-1] == "█"
         assert set(bars[3:-1]) <= set(BLOCKS[1:4])
@@ -303,6 +313,15 @@ async def test_plain_decoding_is_called_so_and_promises_nothing() -> None:
         assert lines(panel)[0].endswith("plain decoding")
         assert lines(panel)[-1].startswith("pass of 1 slot ·")
         assert panel.verdict() == []
+
+
+async def test_of_a_plain_answer_at_its_end_the_slots_are_named_once() -> None:
+    """It said "pass of 1 slot a pass"."""
+    panel = shown(plain_step(), plain_step(index=1), plain_step(index=2))
+    panel.untimed = 1
+    panel.show_finished(finished([plain_step()] * 3))
+    async with hosted(panel, 50, 8) as (_, panel):
+        assert lines(panel)[-1] == "mean pass 1 slot"
 
 
 async def test_where_plain_decoding_has_taken_over_the_figures_are_not_called_its_own() -> None:

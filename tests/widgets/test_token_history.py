@@ -32,7 +32,7 @@ def test_the_window_guessed_it_changed_its_mind_and_was_right() -> None:
     history = token_history(STEPS, 3)
     assert history is not None
     assert history.guesses == (WindowGuess(1, 3, token_id("e"), "e"), WindowGuess(2, 2, token_id("d"), "d"))
-    assert (history.step, history.ahead, history.emitted, history.tested, history.saved) == (3, 1, 3, 2, 2)
+    assert (history.step, history.ahead, history.emitted, history.drafts, history.saved) == (3, 1, 3, 2, 2)
     assert (history.origin, history.formed, history.read) == ("window", 2, None)
     assert sentences(history) == [
         "Accepted in pass 4 as token 1 of 3: an n-gram of the Jacobi window.",
@@ -40,6 +40,15 @@ def test_the_window_guessed_it_changed_its_mind_and_was_right() -> None:
         "Its n-gram first stood in the window in pass 3, 1 pass before.",
         "The pass checked 2 drafts at once and gave 3 tokens: 2 passes saved.",
     ]
+
+
+def test_all_drafts_of_a_pass_are_counted_whether_they_were_reached_or_not() -> None:
+    """It said "The pass checked 7 drafts at once" beside 19 slots, 11 of them not reached."""
+    known = [candidate(["d", "e"], "window", 2), candidate(["x", "y", "z"], "prompt"), candidate(["u", "v"], "prompt")]
+    steps = [*STEPS[:3], step(["d", "e", "f"], index=3, pool=pool_view("c", known))]
+    history, draft = token_history(steps, 3), steps[-1].draft
+    assert history is not None and draft is not None and "untested" in draft.verdicts
+    assert sentences(history)[-1] == "The pass checked 7 drafts at once and gave 3 tokens: 2 passes saved."
 
 
 def test_a_draft_of_jacobi_decoding_is_no_n_gram() -> None:
@@ -104,7 +113,7 @@ def test_it_claims_nothing_that_the_events_do_not_show(
     before = [token for each in kept if each.index < own.index for token in each.token_ids]
     assert [*before, *own.token_ids][place] == history.token == own.token_ids[history.ahead - 1]
     assert own.origins[history.ahead - 1] == history.origin
-    assert history.emitted == len(own.token_ids) and history.tested <= own.timing.slots
+    assert history.emitted == len(own.token_ids) and history.drafts == len(own.draft.verdicts if own.draft else [])
     done = 0
     claimed = {guess.step: guess for guess in history.guesses}
     for each in kept[: kept.index(own)]:

@@ -4,6 +4,7 @@ import pytest
 from rich.cells import cell_len
 
 from ladechat.palette import Palette
+from ladechat.widgets.lessons import LessonPanels
 from ladechat.widgets.panels.mask_panel import MaskPanel
 from ladechat.widgets.panels.pool_panel import PoolPanel
 from ladechat.widgets.panels.side import SidePanels
@@ -58,6 +59,8 @@ async def test_a_diagonal_of_the_window_is_described_as_it_looks() -> None:
 async def test_colours_are_explained_only_where_there_are_any() -> None:
     async with hosted(four_gram_step(), 80, 8) as (pilot, panel):
         assert "coloured: the right token" in lines(panel)[6]
+        panel.palette = Palette(colour=False)
+        assert "marked: the right token" in (await drawn(pilot, panel))[6]
         panel.show_step(step([" zzz"], index=5, window=window_view(ROWS, FRESH)))
         assert "coloured" not in (await drawn(pilot, panel))[6]
 
@@ -124,7 +127,7 @@ async def test_accepted_tokens_are_traced_to_the_diagonal_that_they_were() -> No
 
 
 async def test_tokens_that_stood_where_the_step_put_them_wear_its_style() -> None:
-    async with hosted(four_gram_step(), 40, 8) as (_, panel):
+    async with hosted(four_gram_step(), 60, 8) as (_, panel):
         marked = Palette().style_of_step(4, 3)
         plain = style_of(panel, "the")
         for word, line in [("pool", 2), ("keeps", 2), ("pool", 3), ("keeps", 4)]:
@@ -255,6 +258,42 @@ async def test_where_columns_are_cut_the_marked_ones_stay(width: int, diagonal: 
             for strip in panel.render_lines(panel.size.region)
         ]
         assert sum(bool(text) for text in inverse) == 4
+
+
+async def test_columns_that_do_not_fit_are_counted_beside_a_marked_diagonal_too() -> None:
+    """Of five diagonals four were seen, and nothing said so."""
+    async with hosted(showing(WindowPanel(), answer(15, 5)[0]), 40, 12) as (pilot, panel):
+        assert sum("+10 columns" in line for line in lines(panel)) == 1
+        panel.diagonal = 1
+        assert "+10 columns" in (await drawn(pilot, panel))[0]
+
+
+async def test_a_mark_is_apart_from_the_token_before_it() -> None:
+    """A verdict in the gap between two cells looked like a dash: "·decod–·the"."""
+    long = window_view(
+        [["the", " decoding", " keeping"], [" poolside", " holdings", " n"]], [" nothing", "-grams", " of"]
+    )
+    known = [candidate([" decoding", " keeping"], "window"), candidate([" decoding", " holdings"], "window")]
+    panel = showing(WindowPanel(), step([" so"], window=long, pool=pool_view("the", known)))
+    async with hosted(panel, 40, 8) as (_, panel):
+        text = lines(panel)
+        before = [line[place - 1] for line in text[2:4] for place, sign in enumerate(line) if sign in "–="]
+        assert before and set(before) <= set(" ✓✗–")
+        assert any("…" in line for line in text[2:4]), "though they are cut"
+
+
+@pytest.mark.parametrize("wanted", ["window", "mask"])
+async def test_what_a_slot_sees_is_said_once_where_the_mask_says_it_too(wanted: str) -> None:
+    side = LessonPanels({})
+    async with Host(side, 60, 50).run_test(size=(80, 50)) as pilot:
+        side.show_steps([WHOLE])
+        side.show_panel(wanted, ())
+        side.point_at(slot=2)
+        await pilot.pause()
+        shown = [panel for panel in (side.query_one(WindowPanel), side.query_one(MaskPanel)) if panel.display]
+        assert len(shown) == 1 + (wanted == "mask")
+        text = [line for panel in shown for line in await drawn(pilot, panel)]
+        assert sum(" sees the text" in line for line in text) == 1
 
 
 def marked(window: WindowPanel) -> tuple[int | None, int | None]:

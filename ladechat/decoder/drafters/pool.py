@@ -66,7 +66,7 @@ class PoolDrafter(Drafter):
         length = min(self.ngram - 1, room.depth)
         self._offered = self.pool.guesses(self._text[-LONGEST_CONTEXT:], length, self.most_guesses + SHOWN_UNTRIED)
         self._lookups += 1
-        self._hits += bool(self._offered)
+        self._hits += bool(self._offered[: self.most_guesses])
         nodes: list[Node] = []
         for rank, guess in enumerate(self._offered[: self.most_guesses]):
             parent, chance = ROOT, CHANCES[guess.context - 1] * BY_RANK**rank

@@ -11,10 +11,10 @@ from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import fit, shorten, visible
 from ladechat.widgets.formatting import counted
-from ladechat.widgets.panels.panel import Row, StepPanel, longest
+from ladechat.widgets.panels.panel import Row, Span, StepPanel, longest
 from ladechat.widgets.panels.transfer_picture import TRANSFER, TransferPicture, part_of
 from ladechat.widgets.steps.explained import format_explained
-from ladechat.widgets.steps.guesses import verdicts_by_place
+from ladechat.widgets.steps.guesses import verdicts_at
 from ladechat.widgets.steps.token_history import settled_at
 
 LABEL, MODEL, MAPS = "layer", "model", " maps"
@@ -32,8 +32,8 @@ UNSETTLED_FADED = 0.33
 """How far a token fades that differs from the top layer's guess. More would be hard to read on some backgrounds."""
 SETTLED = "│"
 LEGENDS = (
-    f"{SETTLED} from here up the guess stays the same · coloured: accepted",
-    f"{SETTLED} the guess stays the same · coloured: accepted",
+    f"{SETTLED} from here up the guess stays the same · {{}}: accepted",
+    f"{SETTLED} the guess stays the same · {{}}: accepted",
     f"{SETTLED} the guess stays the same",
 )
 LEAST_PICTURE_ROWS = 4
@@ -43,10 +43,11 @@ LEAST_PICTURE_ROWS = 4
 class LensPanel(StepPanel):
     """A column for each position ahead, a row for each layer; the last layer, which makes the guess, is at the top.
 
-    A bar marks tokens equal to the one at the top, so it reaches down to the layer at which the guess settled. Above
-    the layers, which are of the pass before, stands what this pass says; the head of each column has the verdict on its
-    drafts, which may be several. A draft that was accepted has the colour of the step. The state of the real token is
-    the first column, and the maps, which make the pseudo states from it, are the lowest row.
+    A bar marks tokens equal to the one at the top, so it reaches down to the layer at which the guess settled. The one
+    at the top has the verdict on it in place of the bar, if it was drafted. Above the layers, which are of the pass
+    before, stands what this pass says, marked where it accepted another draft than the one at the top. Accepted drafts
+    have the colour of the step. The state of the real token is the first column, and the maps, which make the pseudo
+    states from it, are the lowest row.
 
     Until there are pseudo states, a picture of the method is shown.
     """
@@ -83,7 +84,7 @@ class LensPanel(StepPanel):
         if self._step is None or view is None:
             return self._why_none(self._step)
         top = view.row_ids[-1]
-        right = verdicts_by_place(self._step.draft).count("accepted")
+        right = _accepted(self._step)
         settled = ", ".join(str(settled_at(view, *place)) for place in enumerate(top))
         text = (
             f"‹{visible(view.after)}› (t+1) came from the pass before, which also guessed t+2 to t+{len(top) + 1}, a "
@@ -123,7 +124,7 @@ class LensPanel(StepPanel):
         if room.maps and real and columns:
             rows.append([(MAPS, self.muted), (_bus(columns, cells), Style())])
         if room.legend:
-            rows.append(self.legend(LEGENDS, more, width))
+            rows.append(self.legend([text.format(self.palette.marked) for text in LEGENDS], more, width))
         left = height - len(rows) - 1
         return [*rows, [], *self._picture.described(width, left, self.muted)] if self._picture and left > 0 else rows
 
@@ -146,18 +147,11 @@ class LensPanel(StepPanel):
         return "None for this pass: its last token carried no pseudo rows, or nobody looked at them."
 
     def _positions(self, frame: "_Frame") -> Row:
-        """Return the heads of the columns: position, and verdict on its drafts, if it has any."""
+        """Return the heads of the columns: their positions."""
         row: Row = [(LABEL, self.muted)]
         if frame.real:
             row += [(f"  {fit('t+1', frame.cells)}", self.muted)]
-        verdicts = verdicts_by_place(frame.step.draft)
-        for column in range(frame.columns):
-            verdict = verdicts[column] if column < len(verdicts) else None
-            position = f"t+{column + 2}"
-            rest = max(frame.cells - len(position), 0)
-            row += [(f"  {position}"[: frame.cells + 2], self.muted)]
-            mark = VERDICT_MARKS[verdict] if verdict else ""
-            row += [(fit(f" {mark}", rest), self.palette.verdict(verdict or ""))]
+        row += [(f"  {fit(f't+{column + 2}', frame.cells)}", self.muted) for column in range(frame.columns)]
         return row
 
     def _said(self, frame: "_Frame") -> Row:
@@ -165,19 +159,27 @@ class LensPanel(StepPanel):
         row: Row = [(MODEL, self.muted)]
         if frame.real:
             row += [("  ", self.muted), *self.cell(frame.view.after, frame.cells, Style())]
-        for column in range(frame.columns):
-            if column < len(frame.step.pieces):
-                style = self.step_style(frame.step, column)
-                row += [("  ", self.muted), *self.cell(frame.step.pieces[column], frame.cells, style)]
+        accepted, top = _accepted(frame.step), frame.view.row_ids[-1]
+        for column, piece in enumerate(frame.step.pieces[: frame.columns]):
+            drafted = column < accepted
+            style = self.step_style(frame.step, column) if drafted else Style()
+            other = drafted and frame.step.token_ids[column : column + 1] != top[column : column + 1]
+            mark = self._mark("accepted" if other else None, " ")
+            row += [(" ", Style()), mark, *self.cell(piece, frame.cells, style)]
         return row
+
+    def _mark(self, verdict: protocol.Verdict | None, otherwise: str) -> Span:
+        """Return the mark of a verdict, or what stands in its place."""
+        return (VERDICT_MARKS[verdict], self.palette.verdict(verdict)) if verdict else (otherwise, self.muted)
 
     def _layer(self, frame: "_Frame", index: int) -> Row:
         """Return the row of one layer: its token at each position."""
         step, view = frame.step, frame.view
         top = view.row_ids[-1]
-        accepted = verdicts_by_place(step.draft).count("accepted")
+        accepted, highest = _accepted(step), index == len(view.rows) - 1
+        verdicts = verdicts_at(step.draft, top) if highest else [None] * len(top)
         row: Row = [(shorten(str(view.layers[index]), len(LABEL)).rjust(len(LABEL)), self.muted)]
-        if frame.real and index == len(view.rows) - 1:
+        if frame.real and highest:
             row += [("  ", self.muted), *self.cell(view.after, frame.cells, Style())]
         elif frame.real:
             row += [(f"  {fit('│', frame.cells)}", self.muted)]
@@ -186,8 +188,8 @@ class LensPanel(StepPanel):
             style = Style() if settled else self.faded_text(UNSETTLED_FADED)
             if column < accepted and step.token_ids[column : column + 1] == [token]:
                 style = self.step_style(step, column)
-            mark = SETTLED if settled else " "
-            row += [(f" {mark}", self.muted), *self.cell(view.rows[index][column], frame.cells, style)]
+            mark = self._mark(verdicts[column], SETTLED if settled else " ")
+            row += [(" ", Style()), mark, *self.cell(view.rows[index][column], frame.cells, style)]
         return row
 
 
@@ -218,6 +220,11 @@ class _Room(NamedTuple):
         shown = min(layers, left - said)
         left -= said + shown
         return cls(said, shown, left > 0, left > 1, left > 2)
+
+
+def _accepted(step: protocol.Step) -> int:
+    """Return how many drafts of a step were accepted: its first tokens, along one branch of the tree."""
+    return 0 if step.draft is None else step.draft.verdicts.count("accepted")
 
 
 def _bus(columns: int, cells: int) -> str:

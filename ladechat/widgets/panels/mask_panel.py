@@ -19,6 +19,11 @@ from ladechat.widgets.steps.draft_tree import Slot, mask_of, sight, slots_of
 SEEN, UNSEEN = "■", "·"
 HALVES = " ▐▌█"
 """Two columns of the mask in one character: neither slot is seen, the right one, the left one, both."""
+SEES = (
+    "the slot of this line sees that of the column",
+    "the line's slot sees the column's",
+    "the line's sees the column's",
+)
 NAME_CELLS = 9
 TOKEN_CELLS, LEAST_TOKEN_CELLS = 9, 6
 WIDE = 48
@@ -209,9 +214,11 @@ class MaskPanel(StepPanel):
     ) -> list[Row]:
         """Return the heads of the columns, and the lines."""
         mask, quiet, unseen = mask_of(slots), self.muted, self.faded(UNSEEN_FADED)
-        token = TOKEN_CELLS if width >= WIDE else LEAST_TOKEN_CELLS
-        label = NAME_CELLS + token + 2
-        scale, blocks = self._scaled(self._blocks(step, slots), mask, shown, width - label)
+        label = _label_cells(width)
+        token = label - NAME_CELLS - 2
+        blocks = self._blocks(step, slots)
+        scale = self._scale(len(blocks), width - label)
+        blocks = _fitting(blocks, scale, mask, shown, width - label)
         heads: Row = [(" " * label, Style())]
         left = width - label
         for block in blocks:
@@ -233,22 +240,10 @@ class MaskPanel(StepPanel):
             rows.append(row)
         return rows
 
-    def _scaled(
-        self, blocks: list[Block], mask: Sequence[int], shown: Sequence[Line], room: int
-    ) -> tuple["Scale", list[Block]]:
-        """Return the largest scale for the largest pass of the answer, so that it does not change from step to step;
-        and the blocks, without columns that no visible line sees if not all fit.
-        """
-        most, borders = self._most - 1 + self._states, len(blocks)
-        scale = next((one for one in Scale if LAST_CELLS + most * one / 2 + borders <= room), Scale.HALF)
-        if sum(1 + scale.cells(block) for block in blocks) > room:
-            used = 0
-            for line in shown:
-                used |= 0 if line.slot is None else mask[line.slot]
-            blocks = [
-                one if one.pseudo else one._replace(slots=[i for i in one.slots if used >> i & 1]) for one in blocks
-            ]
-        return scale, blocks
+    def _scale(self, borders: int, room: int) -> Scale:
+        """Return the largest scale for the largest pass of the answer, so that it does not change from step to step."""
+        most = self._most - 1 + self._states
+        return next((one for one in Scale if LAST_CELLS + most * one / 2 + borders <= room), Scale.HALF)
 
     def _blocks(self, step: protocol.Step, slots: Sequence[Slot]) -> list[Block]:
         order = _order(slots)
@@ -287,13 +282,30 @@ class MaskPanel(StepPanel):
         if selected is not None:
             return self.sentence(sight(slots, selected, len(step.window.rows) if step.window else 0), width)
         cached = f"{step.timing.cache_length:,}"
+        scale = self._scale(len(self._blocks(step, slots)), width - _label_cells(width))
+        signs = SEEN + HALVES.strip() if scale is Scale.HALF else SEEN
         texts: list[Iterable[str]] = [
-            (f"{SEEN} the slot of this line sees that of the column", f"{SEEN} the line's slot sees the column's"),
+            [f"{signs} {text}" for text in SEES],
             (f"and all see the {cached} tokens of the text before", f"+ {cached} tokens before"),
         ]
         if (missing := step.timing.slots - len(slots)) > 0:
             texts.insert(0, (f"{missing} of the slots are not named in this recording", f"{missing} are not named"))
         return [[(longest(width, list(each)), self.muted)] for each in texts]
+
+
+def _label_cells(width: int) -> int:
+    """Return the cells of the beginning of a line, in a panel of this width."""
+    return NAME_CELLS + (TOKEN_CELLS if width >= WIDE else LEAST_TOKEN_CELLS) + 2
+
+
+def _fitting(blocks: list[Block], scale: Scale, mask: Sequence[int], shown: Sequence[Line], room: int) -> list[Block]:
+    """Return the blocks, without columns that no visible line sees if not all fit."""
+    if sum(1 + scale.cells(block) for block in blocks) <= room:
+        return blocks
+    used = 0
+    for line in shown:
+        used |= 0 if line.slot is None else mask[line.slot]
+    return [one if one.pseudo else one._replace(slots=[i for i in one.slots if used >> i & 1]) for one in blocks]
 
 
 def _order(slots: Sequence[Slot]) -> list[int]:

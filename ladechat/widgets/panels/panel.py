@@ -30,7 +30,7 @@ SECONDS_TO_JOIN = 0.04
 """Extra delay, so that the panel is repainted together with the conversation's next frame instead of in one of its own.
 """
 
-LAST_ACCEPTING, LAST_WHOLE = "the last that gave several tokens", "the last with a whole block"
+LAST_ACCEPTING, LAST_LONGEST = "the last that gave several tokens", "the last with the longest block"
 """Description of the pass at which a finished answer's panels stay."""
 
 Span = tuple[str, Style]
@@ -229,7 +229,7 @@ class StepPanel(AnswerPanel):
 
 def why_telling(step: Step) -> str:
     """Return why panels stay at a step that is not the last one of its answer, see `AnswerSteps.telling`."""
-    return LAST_ACCEPTING if len(step.token_ids) > 1 else LAST_WHOLE
+    return LAST_ACCEPTING if len(step.token_ids) > 1 else LAST_LONGEST
 
 
 def wrapped(text: str, width: int, style: Style) -> list[Row]:

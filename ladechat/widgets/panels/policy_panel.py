@@ -14,14 +14,14 @@ NOTHING_DRAFTED = 1.05
 MOST_POWERS = 7
 """Number of powers of two that a decision has: up to 64 slots."""
 BARS_FADED = 0.5
-ROWS_BESIDE_BARS = 5
-"""Header, axis, tokens, speed, words."""
+ROWS_BESIDE_BARS = 3
+"""Header, axis, words; and the figures, if there is room."""
 
 
 class PolicyPanel(StepPanel):
-    """Bars: the cost of a pass by its slots, in plain passes. Below them the tokens that it should bring, and the
-    quotient of both, the speed: the pass has as many slots as make that highest. Costs and tokens are those of the
-    shown pass; if nothing was proposed for it, they are means over recent passes.
+    """Bars: the cost of a pass by its slots, in plain passes. Below them that cost, the tokens that it should bring,
+    and the quotient of both, the speed: the pass has as many slots as make that highest. Costs and tokens are those of
+    the shown pass; if nothing was proposed for it, they are means over recent passes.
     """
 
     NAME = "how much to draft"
@@ -71,9 +71,10 @@ class PolicyPanel(StepPanel):
         return [header, *self._chart(chart, expected, height), words]
 
     def _chart(self, chart: CostChart, expected: Curve, height: int) -> list[Row]:
-        """Return bars and axis, with the figures below them if there is room."""
-        figures = chart.fits(height - ROWS_BESIDE_BARS) and bool(expected)
-        bars = height - ROWS_BESIDE_BARS + (0 if figures else 2)
+        """Return bars and axis; below them, if there is room, cost, tokens and speed, or the last two."""
+        room = height - ROWS_BESIDE_BARS
+        figures = next((count for count in (3, 2) if expected and chart.fits(room - count)), 0)
+        bars = room - figures
         if not chart.fits(bars):
             return []
         own = Style(color=self.palette.style_of_step(0, 2).color, bold=True)
@@ -88,7 +89,8 @@ class PolicyPanel(StepPanel):
             brings, cost = tokens(slots), chart.cost_of(slots)
             return None if brings is None or not cost else brings / cost
 
-        return [*rows, chart.numbers("tokens", tokens, self.muted), chart.numbers("speed", speed, Style())]
+        cost = [chart.numbers("cost", chart.cost_of, self.muted)] if figures > 2 else []
+        return [*rows, *cost, chart.numbers("tokens", tokens, self.muted), chart.numbers("speed", speed, Style())]
 
 
 class Shown(NamedTuple):
@@ -138,7 +140,8 @@ class Shown(NamedTuple):
         match self.decision.why:
             case "trial":
                 why = "Tried although it should not pay"
-                return [f"{why}: {whole}", f"{why}: {short}", why, "Tried"]
+                shorter = [f"Tried at a loss: {short}", f"Tried: {short}", why, "Tried"]
+                return [f"{why}: {whole}", f"{why}: {short}", *shorter]
             case "window":
                 window = "The Jacobi window is in every pass here"
                 return [f"{window}: {price}", window, "The Jacobi window"]

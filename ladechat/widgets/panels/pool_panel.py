@@ -152,26 +152,27 @@ class PoolPanel(StepPanel):
             if step.draft is None:
                 return [header, *_filled(self.sentence("Plain decoding: nothing is drafted.", width), room), *footer]
             return [header, *_filled(self._guesses("", guesses, room, width), room), *footer]
-        header = self.header(width, self.titles(self.title), self._facts(pool.ngrams))
+        header = self.header(width, self.titles(self.title), self._facts(pool))
         rows = self._guesses(visible(pool.after), guesses, room, width)
         if step.window is not None and room - len(rows) >= LEAST_NEW_ROWS:
-            rows += self._new(step.window, pool.added, room - len(rows), width)
+            rows += self._new(step.window, room - len(rows), width)
         return [header, *_filled(rows, room), *footer]
 
-    def _facts(self, ngrams: int) -> list[str]:
-        """Return what the pool holds and its hit rate, from long to short; short where the title names the pass."""
-        held, rate = f"{ngrams:,} n-grams", percent(self._hits / self._lookups) if self._lookups else "–"
-        hits = [f"hit rate {rate}", f"hit {rate}", ""]
-        if self.moment:
-            return hits
-        whole = [f"{held} · {rate} of passes had a guess"] if self._lookups else []
-        return [*whole, *(f"{held} · {text}" for text in hits if text), held, *hits]
+    def _facts(self, pool: protocol.PoolView) -> list[str]:
+        """Return what the pool holds, and in how many passes it had a guess, from long to short."""
+        held = f"{pool.ngrams:,} n-grams"
+        grown = [f"{held}, {pool.added:,} new", held] if pool.added else [held]
+        rate = f"a guess in {percent(self._hits / self._lookups)}" if self._lookups else ""
+        if self.moment:  # the title names the pass
+            return [rate, ""]
+        both = [f"{text} · {rate}{of}" for text in grown for of in (" of passes", "")] if rate else []
+        return [*both, *grown, rate, ""]
 
     def _guesses(self, after: str, guesses: list[protocol.Candidate], height: int, width: int) -> list[Row]:
         """Return as many guesses as fit. `after` is the printable token that they follow; "" is not shown."""
         after = f" after ‹{after}›" if after else ""
         if not guesses:
-            return [[(shorten(f"nothing known{after}", width), self.muted)]]
+            return [[(shorten(f"no guess{after}", width), self.muted)]]
         # In a narrow panel the lines above may cut the tokens that a line shares with them.
         lines = first_lines(guesses, max(height - bool(after), 0), best_first=width < WIDE)
         numbers = len(str(max((line.number for line in lines), default=0))) + 1
@@ -267,8 +268,11 @@ class PoolPanel(StepPanel):
             return self.palette.style_of_step(self._step.index, len(self._step.token_ids))
         return self.faded_text(NOT_REACHED_FADED) if verdict == "untested" else Style()
 
-    def _new(self, window: protocol.WindowView, added: int, height: int, width: int) -> list[Row]:
-        """Return the n-grams of the window's diagonals, which this pass adds; that of the marked one with its ends."""
+    def _new(self, window: protocol.WindowView, height: int, width: int) -> list[Row]:
+        """Return the n-grams of the window's diagonals, which go into the pool; that of the marked one with its ends.
+
+        The pool may know some of them, and gets ends and accepted text too: it grows by another number.
+        """
         found = diagonal_pieces(window)
         marked = self.diagonal if self.diagonal is not None and self.diagonal < len(found) else None
         lines: list[tuple[tuple[str, ...], bool]] = []
@@ -277,9 +281,7 @@ class PoolPanel(StepPanel):
         shown = {ngram for ngram, _ in lines}
         lines += [(ngram, False) for ngram in dict.fromkeys(found) if ngram not in shown]
         more = _more(len(lines) - height + 1)
-        count = f"{added} new" + (f" · {more}" if more else "")
-        heading = longest(width - len(count) - 1, ("into the pool from this pass:", "from this pass:"))
-        rows: list[Row] = [[(heading, self.muted), (count.rjust(width - len(heading)), self.muted)]]
+        rows: list[Row] = [self.legend(("diagonals into the pool:", "into the pool:"), more, width)]
         quiet = Style() if marked is None else self.muted
         for ngram, of_marked in lines[: height - 1]:
             key, *tail = map(visible, ngram)

@@ -315,7 +315,7 @@ class SidePanels(Vertical):
         lens.display = panels and now.lens
         lens.styles.height = now.lens_rows + LENS_FRAME_ROWS
         drafts = self.query_one(PoolPanel).display = panels and now.drafts
-        mask = self.query_one(MaskPanel).display = more or self.shown is View.MASK
+        mask = window.beside_mask = self.query_one(MaskPanel).display = more or self.shown is View.MASK
         self.query_one("#pass").display = drafts or mask
         self.query_one(BiographyPanel).display = more or self.shown is View.BIOGRAPHY
         speed = self.query_one(SpeedPanel)

@@ -1,6 +1,5 @@
 """The slots of a pass of lookahead decoding, below its sliders: a sign for each, and how many W, N and G add."""
 
-import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -48,13 +47,25 @@ class Part(NamedTuple):
     signs: tuple[tuple[str, int], ...]
     name: str
 
-    def drawn(self, scale: int) -> list[tuple[str, str]]:
-        """Return a sign and as many of it as there are, or a sign for each `scale` of them."""
-        return [(sign, sign * math.ceil(count / scale)) for sign, count in self.signs if count > 0]
+    @property
+    def drawn(self) -> list[tuple[str, str]]:
+        """Each sign, and as many of it as there are."""
+        return [(sign, sign * count) for sign, count in self.signs if count > 0]
+
+    @property
+    def numbers(self) -> str:
+        """The slots in numbers: those taken of those that there are room for, or those now and later; "" if none."""
+        count = {sign: max(number, 0) for sign, number in self.signs}
+        taken, whole = count[SLOT], sum(count.values())
+        if count.get(MORE):
+            return f"{taken} → {whole} {self.name}"
+        if count.get(LESS):
+            return f"{whole} → {taken} {self.name}"
+        return f"{taken} {self.name}" if taken == whole else f"{taken}/{whole} {self.name}"
 
 
 class SlotStrip(StepPanel):
-    """Shows the slots of the pass; while a slider moves, those of the passes to come."""
+    """Shows the slots of the pass; while a slider moves, those of the passes to come. More than fit are numbers."""
 
     NAME = "slots"
     SHOWS = "One sign for each slot of a pass: the last token, the window, the guesses; what W, N and G add."
@@ -93,17 +104,18 @@ class SlotStrip(StepPanel):
             return []
         now, moved = self.sizes
         parts, total = self.parts(now, moved)
-        if width < CELLS_FOR_NAMES:
-            parts = [part._replace(name="") for part in parts]
-        scale, words = 1, total
-        while self._cells(parts, scale) + cell_len(words) > width and scale < moved.most + now.most:
-            scale += 1
-            words = f"{total} ({SLOT}={scale})"
-        row: Row = [(f"{words} ", Style(bold=True))]
+        shared = any(sign == SHARED for part in parts for sign, _ in part.drawn)
+        added: Row = [(longest(width, what_is_added(moved, shared=shared)), self.muted)]
+        row: Row = [(f"{total} ", Style(bold=True))]
         for part in parts:
-            row += [(text, self._look(sign)) for sign, text in part.drawn(scale)]
-            row.append((f" {part.name} " if part.name and part.drawn(scale) else " ", self.muted))
-        return [row, [(longest(width, what_is_added(moved)), self.muted)]]
+            row += [(text, self._look(sign)) for sign, text in part.drawn]
+            name = part.name if width >= CELLS_FOR_NAMES else ""
+            row.append((f" {name} " if name and part.drawn else " ", self.muted))
+        if cell_len("".join(text for text, _ in row).rstrip()) <= width:
+            return [row, added]
+        numbers = [part.numbers for part in parts if part.drawn]
+        told = [f": {' · '.join(some)}" for some in (numbers, numbers[1:]) if some]
+        return [[(total, Style(bold=True)), (longest(width - cell_len(total), told), self.muted)], added]
 
     def parts(self, now: Sizes, moved: Sizes) -> tuple[list[Part], str]:
         """Return the parts of the strip, and the number of slots in words: those of the pass that is shown, or, if
@@ -122,10 +134,6 @@ class SlotStrip(StepPanel):
             return [Part(*each) for each in zip(planned, names, strict=True)], f"≤ {now.most} slots"
         used = [((SLOT, taken), (SHARED, shared), (FREE, free)) for taken, shared, free in _used(step, now)]
         return [Part(*each) for each in zip(used, names, strict=True)], f"{step.timing.slots}/{now.most} slots"
-
-    def _cells(self, parts: list[Part], scale: int) -> int:
-        drawn = sum(len(text) for part in parts for _, text in part.drawn(scale))
-        return drawn + sum(len(part.name) + 2 for part in parts if part.drawn(scale))
 
     def _look(self, sign: str) -> Style:
         return self.muted if sign in (SHARED, FREE, LESS) else Style(bold=sign == MORE)
@@ -147,14 +155,16 @@ def _used(step: Step, sizes: Sizes) -> list[tuple[int, int, int]]:
     ]
 
 
-def what_is_added(sizes: Sizes) -> list[str]:
-    """Return how many slots one more W, N or G adds, in versions from long to short."""
+def what_is_added(sizes: Sizes, *, shared: bool = True) -> list[str]:
+    """Return how many slots one more W, N or G adds, in versions from long to short, and the sign of `shared` slots."""
     rows, both = sizes.ngram - 1, sizes.window + sizes.guesses
     added = f"W + 1: + {rows}   N + 1: + {both}   G + 1: + {rows}"
     short = f"W+1: +{rows}  N+1: +{both}  G+1: +{rows}"
+    legend = f"  {SHARED} shared" if shared else ""
     return [
-        f"{added}   slots ≤ (N − 1)(W + G) = {sizes.most}   {SHARED} shared",
-        f"{short}  ≤ (N−1)(W+G)  {SHARED} shared",
-        f"{short}  {SHARED} shared",
+        f"{added}   slots ≤ (N − 1)(W + G) = {sizes.most} {legend}".rstrip(),
+        f"{short}  ≤ (N−1)(W+G) = {sizes.most}{legend}",
+        f"{short}  ≤ (N−1)(W+G){legend}",
+        f"{short}{legend}",
         short,
     ]

@@ -1,5 +1,6 @@
 """The speed of an answer as it is generated: passes and tokens, which do not depend on the machine, then times."""
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,8 +10,8 @@ from textual import events
 from textual.reactive import reactive
 
 from ladechat import protocol
-from ladechat.widgets.cells import BLOCKS, cell_len
-from ladechat.widgets.formatting import counted, division, duration, gain, percent, plural
+from ladechat.widgets.cells import BLOCKS, ELLIPSIS, cell_len
+from ladechat.widgets.formatting import counted, division, duration, gain, percent
 from ladechat.widgets.panels.panel import AnswerPanel, Row, longest
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.steps.pass_times import PassTimes, Times
@@ -247,12 +248,18 @@ class SpeedPanel(AnswerPanel):
         return row
 
     def _chart(self, width: int, height: int) -> list[Row]:
-        """Return one bar per step, the newest at the right; the scale goes from 1 to N, or the longest step."""
+        """Return one bar per step, the newest at the right, older ones that do not fit as an ellipsis. The scale goes
+        to N, or the longest step, with 1 where a bar of one token ends.
+        """
         if height <= 0 or self._last is None:
             return []
         visible = self._visible_bars(width)
         top = max(2, *(bar.tokens for bar in visible), len(self._last.window.rows) + 1 if self._last.window else 0)
-        scale = [f"{top:>2} ", *["   "] * (height - 2), " 1 "] if height > 1 else [f"{top:>2} "]
+        scale = ["   "] * height
+        scale[height - math.ceil(height / top)] = " 1 "
+        scale[0] = f"{top:>2} "
+        if len(visible) < self._steps:
+            scale[-1] = scale[-1][:2] + ELLIPSIS
         styles = [self._style_of(bar) for bar in visible]
         eighths = [max(1, round(bar.tokens / top * height * 8)) for bar in visible]
         blank = (" " * (width - SCALE_CELLS - sum(bar.cells for bar in visible)), Style())
@@ -322,16 +329,20 @@ class SpeedPanel(AnswerPanel):
         if (last := self._last) is None:
             return []
         timing = last.timing
-        mean = self._slots / self._steps
-        ended = f"{mean:.0f} {plural(round(mean), 'slot')} a pass"  # one pass says little of an answer
-        slots = ended if self._finished is not None else counted(timing.slots, "slot")
+        mean = round(self._slots / self._steps)
+        ended = self._finished is not None  # then one pass says little
+        slots = f"mean pass {counted(mean, 'slot')}" if ended else counted(timing.slots, "slot")
         if self.no_times:
-            return [slots if self._finished is not None else f"pass of {slots}"]
+            return [slots if ended else f"pass of {slots}"]
         means = self._times.means(0.0)
         if means is None or not self._looks_ahead:
+            if ended:
+                return [slots]
             return [f"pass of {slots} · {timing.step_ms:.1f} ms", f"{slots} · {timing.step_ms:.1f} ms"]
         digits = 1 if means.plain_ms >= DIGITS_FROM_MS else 2
         pass_ms, plain = f"{means.pass_ms:.{digits}f} ms", f"{means.plain_ms:.{digits}f}"
         both = f"mean pass {pass_ms}, plain {plain} ms"
-        here = slots if self._finished is not None else f"this pass {slots}"
-        return [f"{here} · {both}", f"{slots} · {both}", both, f"mean {pass_ms}, plain {plain}"]
+        brief = [both, f"mean {pass_ms}, plain {plain}"]
+        if ended:
+            return [f"{slots}, {pass_ms}; plain {plain} ms", *brief]
+        return [f"this pass {slots} · {both}", f"{slots} · {both}", *brief]

@@ -10,6 +10,7 @@ from textual.message import Message
 from textual.reactive import reactive
 
 from ladechat import protocol
+from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import fit, shorten, visible
 from ladechat.widgets.formatting import counted
 from ladechat.widgets.panels.panel import Row, StepPanel
@@ -25,6 +26,7 @@ OLDEST_FADED = 0.33
 LEAST_OF_ORIGIN = 12
 """Cells for accepted tokens, below which the sentence about their origin is shortened."""
 DROPS = "into the pool"
+NOT_REACHED = VERDICT_MARKS["untested"]
 
 
 class PaidOff(NamedTuple):
@@ -82,6 +84,8 @@ class WindowPanel(StepPanel, can_focus=True):
     """The marked diagonal, by its column in the oldest row; None for none."""
     slot: reactive[int | None] = reactive(None)
     """The index of the slot of which is shown what it sees; None for none."""
+    beside_mask: reactive[bool] = reactive(False)
+    """Whether the attention mask is shown too, which says what the slot sees."""
 
     @dataclass
     class PointedAt(Message):
@@ -231,14 +235,15 @@ class WindowPanel(StepPanel, can_focus=True):
         size = self._size_of_block(view) if self._is_block else f"W {len(view.fresh)} · N {len(view.rows) + 1}"
         legend = height >= len(view.rows) + 4
         origin = height >= len(view.rows) + 5
-        header = self.header(width, titles, [f"{size} · {more}", size] if more and not legend else [size])
+        arrow = legend and marks.diagonal is not None  # in place of the legend, which has no room for more
+        header = self.header(width, titles, [f"{size} · {more}", size] if more and (arrow or not legend) else [size])
         grid = self._grid(view, shape, marks, room=height - 1 - legend - origin)
         return [header, *grid, *self._footer(view, shape, marks, more, width)[: legend + origin]]
 
     def _footer(self, view: protocol.WindowView, shape: Shape, marks: Marks, more: str, width: int) -> list[Row]:
         """Return the two lines below the window: what is marked, or a legend; and what came true."""
         assert self._step is not None
-        if marks.slot is not None:
+        if marks.slot is not None and not self.beside_mask:
             return self.sentence(sight(slots_of(self._step), marks.slot, len(view.rows)), width)
         if marks.diagonal is not None:
             place = shape.place(len(view.rows), marks.diagonal)
@@ -250,7 +255,8 @@ class WindowPanel(StepPanel, can_focus=True):
             for row, ids in enumerate(view.row_ids)
             for column, token in enumerate(ids)
         )
-        return [self.legend(_legends(shape.shifted, self._is_block, coloured), more, width), self._origin(width)]
+        right = f"{self.palette.marked}: the right token" if coloured else ""
+        return [self.legend(_legends(shape.shifted, self._is_block, right), more, width), self._origin(width)]
 
     def _grid(self, view: protocol.WindowView, shape: Shape, marks: Marks, room: int) -> list[Row]:
         """Return the newest rows, as many as `room` allows, below the positions of the columns if a line is left."""
@@ -285,7 +291,10 @@ class WindowPanel(StepPanel, can_focus=True):
                 style = quiet if not lit else (came_true or Style()) + Style(reverse=lit > 1, bold=lit == 1)
             mark, same = marks.signs[index][column][:1], marks.signs[index][column][1:]
             sign = quiet if same or mark in f"{SAME} " else self.palette.verdict(marks.verdict(index, column))
-            row += [(mark, sign), (same, quiet), *self.cell(pieces[column], shape.cells - len(same), style)]
+            # The next cell's mark stands in the gap between both: after a full cell these two look like text.
+            gap = " " * (column != shown[-1] and marks.signs[index][column + 1][0] in f"{SAME}{NOT_REACHED}")
+            cells = shape.cells - len(same + gap)
+            row += [(mark, sign), (same, quiet), *self.cell(pieces[column], cells, style), (gap, Style())]
         return row
 
     def _came_true(self, position: int, token: int) -> Style | None:
@@ -322,10 +331,10 @@ class WindowPanel(StepPanel, can_focus=True):
         return [("‹", self.muted), *self.token(text, style), ("›" + after, self.muted)]
 
 
-def _legends(shifted: bool, block: bool, coloured: bool) -> tuple[str, ...]:
-    right = " · coloured: the right token" if coloured else ""
+def _legends(shifted: bool, block: bool, right: str) -> tuple[str, ...]:
     same = "= as in a row above"
+    also = f" · {right}" if right else ""
     if block:
-        return (f"{same}{right}", same, right.removeprefix(" · ") or same)
+        return (f"{same}{also}", same, right or same)
     along = f"along {'↘' if shifted else '↓'}: an n-gram"
-    return (f"{along} · {same}{right}", f"{along} · {same}", f"{along} · = as above", along)
+    return (f"{along} · {same}{also}", f"{along} · {same}", f"{along} · = as above", along)

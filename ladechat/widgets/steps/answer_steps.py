@@ -108,7 +108,6 @@ class AnswerSteps:
         finished: the totals of the answer, once it has ended.
         remembered: number of tokens drafted from n-grams of earlier answers.
         last_accepting: the index of the latest step that emitted several tokens; None without any.
-        last_whole: the index of the latest step with a whole block of Jacobi decoding; None without any.
         untimed: the number of first steps that were slowed down for the viewer; None: all of them.
         size: encoded size in bytes.
     """
@@ -118,7 +117,6 @@ class AnswerSteps:
         self.finished: TurnFinished | None = None
         self.remembered = 0
         self.last_accepting: int | None = None
-        self.last_whole: int | None = None
         self.untimed: int | None = 0
         self.size = 0
         self._steps: list[bytes] = []
@@ -126,7 +124,9 @@ class AnswerSteps:
         self._choices: list[bytes] = []
         self._choices_before: list[int] = []
         """For each choice, the number of steps that came before it."""
-        self._before: tuple[int, int, int, int | None, int | None, int, TurnFinished | None] | None = None
+        self._longest: tuple[int, int | None] = 0, None
+        """The length of the longest block of Jacobi decoding, and the latest step with such a block."""
+        self._before: tuple[int, int, int, int | None, tuple[int, int | None], int, TurnFinished | None] | None = None
         """The state before the answer was continued; None once the continuation is part of the answer."""
 
     def __len__(self) -> int:
@@ -136,9 +136,9 @@ class AnswerSteps:
         """Add a step, and the arrangement of panels shown with it."""
         if len(step.token_ids) > 1:
             self.last_accepting = len(self._steps)
-        block = step.window.row_ids[0] if step.window is not None and step.window.row_ids else []
-        if len(block) > arrangement.window_set > 0:  # with the last token, which a window's W includes
-            self.last_whole = len(self._steps)
+        block = step.window.row_ids[0] if step.window is not None and step.window.row_ids and step.pool is None else []
+        if block and len(block) >= self._longest[0]:  # W may be set larger than the answer, so none need be whole
+            self._longest = len(block), len(self._steps)
         self.remembered += step.origins.count(EARLIER)
         before = self._arrangements[-1] if self._arrangements else None
         self._arrangements.append(before if before == arrangement else arrangement)  # equal ones share their memory
@@ -155,9 +155,9 @@ class AnswerSteps:
         """Prepare for a continuation. Steps of an earlier, unsettled one are dropped; return whether any were."""
         came = len(self._steps)
         if self._before is None:
-            latest = self.last_accepting, self.last_whole
+            latest = self.last_accepting, self._longest
             self._before = came, len(self._choices), self.remembered, *latest, self.size, self.finished
-        steps, choices, self.remembered, self.last_accepting, self.last_whole, self.size, self.finished = self._before
+        steps, choices, self.remembered, self.last_accepting, self._longest, self.size, self.finished = self._before
         del self._steps[steps:], self._arrangements[steps:]
         del self._choices[choices:], self._choices_before[choices:]
         return steps < came
@@ -171,7 +171,7 @@ class AnswerSteps:
         """The index of the step that panels stay at once the answer has ended: the last one says little, as its block
         is cut at the limit of the answer. None: at the last one.
         """
-        return self.last_whole if self.last_accepting is None else self.last_accepting
+        return self._longest[1] if self.last_accepting is None else self.last_accepting
 
     def step(self, place: int) -> Step:
         """Return the step at an index, from 0."""

@@ -136,19 +136,19 @@ def verdict_of(draft: protocol.DraftTree, path: Sequence[int]) -> protocol.Verdi
     return draft.verdicts[node]
 
 
-def verdicts_by_place(draft: protocol.DraftTree | None) -> list[protocol.Verdict]:
-    """Return a verdict for each place after the last token that was drafted. A place may have several drafts: it is
-    accepted if one of them is, and wrong if one is and none is accepted.
+def verdicts_at(draft: protocol.DraftTree | None, tokens: Sequence[int]) -> list[protocol.Verdict | None]:
+    """Return the verdicts on these tokens, one for each place after the last token; None where one was not drafted. A
+    token may be drafted for its place in several branches: it is accepted if it is in one of them, else wrong if it is.
     """
     depths: list[int] = []
-    found: list[protocol.Verdict] = []
-    ranks: dict[protocol.Verdict, int] = {"untested": 0, "rejected": 1, "accepted": 2}
-    for parent, verdict in zip(draft.parents, draft.verdicts, strict=True) if draft is not None else ():
-        depths.append(depths[parent] + 1 if 0 <= parent < len(depths) else 0)
-        if depths[-1] == len(found):
-            found.append(verdict)
-        elif ranks[verdict] > ranks[found[depths[-1]]]:
-            found[depths[-1]] = verdict
+    found: list[protocol.Verdict | None] = [None] * len(tokens)
+    ranks: dict[protocol.Verdict | None, int] = {None: -1, "untested": 0, "rejected": 1, "accepted": 2}
+    nodes = zip(draft.parents, draft.token_ids, draft.verdicts, strict=True) if draft is not None else ()
+    for parent, token, verdict in nodes:
+        depth = depths[parent] + 1 if 0 <= parent < len(depths) else 0
+        depths.append(depth)
+        if depth < len(tokens) and tokens[depth] == token and ranks[verdict] > ranks[found[depth]]:
+            found[depth] = verdict
     return found
 
 

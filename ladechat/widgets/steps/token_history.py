@@ -39,7 +39,7 @@ class TokenHistory:
         origin: the source of the draft that guessed it; `MODEL` for a token that was not drafted.
         emitted: number of tokens that the step emitted.
         ahead: its position among them, from 1.
-        tested: number of drafts that the model judged in that pass.
+        drafts: number of drafts in that pass, reached or not.
         of_block: whether its draft was a guess of Jacobi decoding, which forms no n-grams.
         guesses: the window's guesses for its position, oldest first.
         formed: the step in which the window first completed the n-gram that it was accepted with, if known.
@@ -52,7 +52,7 @@ class TokenHistory:
     origin: str
     emitted: int
     ahead: int
-    tested: int
+    drafts: int
     of_block: bool
     guesses: tuple[WindowGuess, ...]
     formed: int | None
@@ -99,7 +99,6 @@ def _history(steps: Sequence[protocol.Step], before: Sequence[int], place: int) 
     step, index = steps[-1], place - before[-1]
     token, view = step.token_ids[index], step.lens if step.origins[index] == "hidden_transfer" else None
     layer = None if view is None else settled_at(view, index, token)
-    verdicts = [] if step.draft is None else step.draft.verdicts
     block = step.window is not None and step.pool is None and step.origins[index] == "window"
     return TokenHistory(
         token=token,
@@ -109,7 +108,7 @@ def _history(steps: Sequence[protocol.Step], before: Sequence[int], place: int) 
         emitted=len(step.token_ids),
         ahead=index + 1,
         of_block=block,
-        tested=sum(verdict != "untested" for verdict in verdicts),
+        drafts=0 if step.draft is None else len(step.draft.token_ids),
         guesses=tuple(_guesses(steps[:-1], before, place)),
         formed=None if block else _formed(steps, index),
         read=None if view is None or layer is None else (layer, view.layers[-1]),
@@ -216,7 +215,7 @@ def _when_right(history: TokenHistory) -> str:
 
 
 def _of_the_pass(history: TokenHistory) -> str:
-    judged = f"The pass checked {counted(history.tested, 'draft')} at once"
+    judged = f"The pass checked {counted(history.drafts, 'draft')} at once"
     if not history.saved:
         return f"{judged} and saved none."
     return f"{judged} and gave {counted(history.emitted, 'token')}: {counted(history.saved, 'pass')} saved."
