@@ -20,9 +20,6 @@ SIZES = (2, 3, 4, 7, 8, 16)
 MOST_SLOTS, FEW = SIZES[-1], 8
 """The most slots of a pass that is compared; and of one before tokens for larger passes are read alone."""
 
-TIMES = 2
-"""How often each size is run: the first time a stall may be taken for what it costs."""
-
 LEAST, SECONDS = 4, 4.0
 """How many slots are compared in a quick trial even where their tokens, read alone, take longer than so many seconds of
 processor time, of all threads."""
@@ -106,9 +103,11 @@ def compare(model: PackedModel, threads: int, seconds: float = math.inf, all_siz
         complete = size < len(alone)
         if not complete:
             break
-        for _ in range(TIMES):
+        context.truncate(CACHED)
+        moved = max(moved, _difference(_decode(context, text, CACHED, CACHED + size), alone[:size]))
+        if context.seconds[size] > size * context.seconds[1]:  # than its tokens alone: that was a stall
             context.truncate(CACHED)
-            moved = max(moved, _difference(_decode(context, text, CACHED, CACHED + size), alone[:size]))
+            _decode(context, text, CACHED, CACHED + size)
         exact = size if not moved else exact
     if exact > 2:
         off = _branch_difference(context, text, alone, min(exact, FEW))
