@@ -20,14 +20,14 @@ from ladechat.lessons.scene import (
 )
 
 BEGINNING = (
-    "No window, no pool. Half-way up, three trained matrices make pseudo states from a hidden state, for the next "
+    "Half-way up, three trained matrices make pseudo states from a hidden state, for the next "
     "three places; a later one sees the earlier. They pass the upper layers with the rest; guesses are read on top."
 )
 QUESTION = "How many tokens will the next pass bring?"
 TASK = "That tree has up to 'nodes' drafts. Move 'nodes' to 1, ask again."
 END = (
-    "Medusa, trained heads on the top layer, has fewer guesses right. The maps are trained on the model's "
-    "own text, by cross-entropy or KL; the model stays as it is, the text exact."
+    "Medusa, heads on the top layer, has fewer guesses right: compare t+2. The maps are trained on the "
+    "model's own text, by cross-entropy or KL; model and text stay as they are."
 )
 
 
@@ -49,7 +49,7 @@ def _layers(run: Run) -> str:
         return brought(run)
     return (
         f"After layer {lens.layers[0]} the states say {quoted(*lens.rows[0])}, after the last "
-        f"{quoted(*lens.rows[-1])}: the likeliest guesses of a tree. Accepted: {quoted(*accepted(run.last))}."
+        f"{quoted(*lens.rows[-1])}: the likeliest of a tree. Accepted: {quoted(*accepted(run.last))}."
     )
 
 
@@ -58,7 +58,10 @@ def _next_pass(run: Run) -> str:
 
 
 def _single(before: Run, after: Run) -> str:
-    return f"{compared(before, after)}: one draft brings two tokens at most. Pseudo states, no slots, cost too."
+    return (
+        f"{compared(before, after)}: one draft brings two tokens at most. Pseudo states cost too: each slot that may "
+        "be the last accepted makes them."
+    )
 
 
 SCENE = Scene(

@@ -20,7 +20,7 @@ SHORT = "Write a Python function that reverses a string."
 
 PANELS = (
     r"Jacobi window.* W 5 · N 3",
-    r"n-gram pool.* hit \d+ %",
+    r"n-gram pool.* (\d+ n-grams|a guess in \d+ %)",
     r"\d+(/| of )\d+ reached draft",
     r"[\d.]+ tokens a pass +[\d.]+ tok/s|machine busy: no times",
     r"cpu · float32|cuda",
