@@ -17,8 +17,7 @@ QUICK_SECONDS = 0.1  # of a plain pass: slower ones are not repeated before the 
 BUDGET_SECONDS = 1.0  # no further round starts after so long
 TOO_DEAR = 8.0  # a pass of more than so many plain ones hardly pays: larger ones are not timed but extrapolated
 NEARLY_FREE = 1.3  # plain passes
-EVERYWHERE, NEARBY = 0.1, 0.06  # how far a timed pass corrects all sizes, as a machine is slow with all of them at
-# once more often than with one; and neighbouring ones in addition
+EVERYWHERE, NEARBY = 0.04, 0.12  # how far a timed pass corrects all sizes, and neighbouring ones in addition
 MOST_OFF = 2.0  # a single stall is no slow machine: a pass counts as at most this many times the expected time
 
 

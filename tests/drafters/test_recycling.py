@@ -27,7 +27,6 @@ def show(
 ) -> None:
     """A pass after a text, in which nothing was accepted."""
     drafter.begin(text, len(text))
-    drafter.propose(Room(tokens=1, positions=1))
     rows = torch.stack(list(logits))
     argmax = rows.argmax(-1).tolist()
     drafter.observe(PassResult(tree, rows, argmax, (), (argmax[0],), 0.0), [])
@@ -59,13 +58,6 @@ def test_a_later_pass_overwrites_what_an_earlier_one_said() -> None:
     show(drafter, SlotTree(1), [ranked(11, 10)])
     assert successors(drafter, 1)[:2] == [11, 10]
     assert 30 not in successors(drafter, 1)[:3]
-
-
-def test_in_a_pause_of_drafting_nothing_is_learnt() -> None:
-    drafter, rows = RecyclingDrafter(), ranked(11, 10)[None]
-    show(drafter, SlotTree(1), [ranked(10, 20)])
-    drafter.observe(PassResult(SlotTree(1), rows, [11], (), (11,), 0.0), [])
-    assert successors(drafter, 1)[0] == 10
 
 
 def test_of_a_token_that_stands_twice_in_a_pass_the_last_slot_counts() -> None:

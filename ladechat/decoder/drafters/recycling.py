@@ -112,7 +112,6 @@ class RecyclingDrafter(Drafter):
         self.nodes = nodes
         self._successors = Successors() if successors is None else successors
         self._text: Sequence[int] = ()
-        self._asked = False  # for a proposal since the last pass
         self._instead: list[int] = []  # the tokens that were likely in place of the last one, the likeliest first
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
@@ -124,7 +123,6 @@ class RecyclingDrafter(Drafter):
 
     def propose(self, room: Room) -> Proposal:
         """Return the nodes with the most likely paths, by the assumed chances of successors, best first."""
-        self._asked = True
         nodes: list[Node] = []
         waiting: list[tuple[float, int, int, Successor, int, int]] = []  # −chance of the path, …, token before, depth
         order = 0
@@ -147,13 +145,7 @@ class RecyclingDrafter(Drafter):
         return Proposal(nodes)
 
     def observe(self, result: PassResult, slots: Sequence[int]) -> None:
-        """Overwrite the successors of every token of the pass; of a token that occurs twice, by its last slot.
-
-        Not in a pause of drafting: there it does not pay, and learning takes some hundredths of a plain pass.
-        """
-        asked, self._asked, self._instead = self._asked, False, []
-        if not asked:
-            return
+        """Overwrite the successors of every token of the pass; of a token that occurs twice, by its last slot."""
         tokens, parents = result.tree.tokens, result.tree.parents
         before = [self._before(1 + len(result.tokens)), *(tokens[parent] for parent in parents[1:])]
         likeliest = result.likeliest(len(CHANCES))
