@@ -96,7 +96,7 @@ class Loop:
 
 
 class Server:
-    """Answers by llama.cpp's server, run in this process, with a kind of its own speculation.
+    """Asks llama.cpp's server, which runs in this process and speculates by n-grams.
 
     Args:
         file: a GGUF file.

@@ -79,9 +79,7 @@ TREES = {
 
 @pytest.mark.parametrize("name", TREES)
 async def test_each_verdict_stands_at_the_draft_that_it_is_on(name: str) -> None:
-    """It said ✓ over a column that guessed another token than the accepted one, ✗ of a place with an accepted draft, ✓
-    of one without drafts, and "1 of 3" beside "2 accepted".
-    """
+    """A place may have several drafts: the verdict on one must not be shown beside another, or beside none."""
     emitted, drafts, said, guessed = TREES[name]
     panel = shown(*emitted, drafts=drafts)
     tree = draft_tree(drafts)

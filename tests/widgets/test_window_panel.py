@@ -219,7 +219,7 @@ WHOLE = step(
 
 
 async def test_each_cell_has_its_verdict_and_each_draft_is_counted_once() -> None:
-    """A cell that shares a slot had "=" in place of its verdict."""
+    """A cell that shares its slot with another is marked "=" in addition to its verdict, not instead of it."""
     async with hosted(showing(WindowPanel(), WHOLE), 60, 8) as (_, panel):
         shown = [line.split()[1:] for line in lines(panel)[2:6]]
         assert shown == [

@@ -53,10 +53,10 @@ class Trial:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "Trial":
-        """Return a trial that was written as JSON, whose keys are texts.
+        """Return the trial that a saved file holds; JSON has the numbers of slots as strings.
 
         Raises:
-            Exception: it is none; of many types.
+            Exception: the file holds no trial; of many types.
         """
         trial = cls(**{**found, "seconds": {int(slots): float(took) for slots, took in found["seconds"].items()}})
         plausible = all(1e-9 <= figure <= 1e6 for figure in (trial.cost, *trial.seconds.values()))

@@ -241,7 +241,7 @@ class MaskPanel(StepPanel):
         return rows
 
     def _scale(self, borders: int, room: int) -> Scale:
-        """Return the largest scale for the largest pass of the answer, so that it does not change from step to step."""
+        """Return the largest scale at which the answer's largest pass so far fits: it changes as rarely as possible."""
         most = self._most - 1 + self._states
         return next((one for one in Scale if LAST_CELLS + most * one / 2 + borders <= room), Scale.HALF)
 

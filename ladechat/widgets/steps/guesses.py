@@ -63,8 +63,9 @@ def in_lines(guesses: Iterable[protocol.Candidate]) -> list[GuessLine]:
 
 
 def first_lines(guesses: Sequence[protocol.Candidate], most: int, *, best_first: bool = False) -> list[GuessLine]:
-    """Return at most `most` of the lines with their numbers. If not all fit, the guesses with most accepted drafts are
-    among them: in the order of all lines, or, with `best_first`, before the others.
+    """Return at most `most` lines. If not all fit, the guesses with the most accepted drafts are kept.
+
+    The lines keep their order; with `best_first` those guesses come first.
     """
     lines = in_lines(guesses)
     if len(lines) <= most:
