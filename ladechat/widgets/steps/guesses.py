@@ -63,7 +63,7 @@ def in_lines(guesses: Iterable[protocol.Candidate]) -> list[GuessLine]:
 
 
 def first_lines(guesses: Sequence[protocol.Candidate], most: int, *, best_first: bool = False) -> list[GuessLine]:
-    """Return at most `most` lines. If not all fit, the guesses with the most accepted drafts are kept.
+    """Return at most `most` lines. If not all fit, the guesses with the most accepted drafts are among them.
 
     The lines keep their order; with `best_first` those guesses come first.
     """
