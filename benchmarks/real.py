@@ -10,8 +10,9 @@ decoders and llama.cpp both run it as it is.
 
 Each implementation has a process of its own with its own copy of the model, on all cores. All methods answer a question
 before any gets the next, one at a time, in an order that changes. Every answer begins with an empty KV cache and new
-drafters; `auto` keeps the rates and costs that it has learnt, as in the app. Answers are kept beside the result until
-that is written: the same command goes on where a run has ended.
+drafters; `auto` keeps the rates and costs that it has learnt, as in the app. `auto warm` is what the app does by default:
+it drafts from its own earlier answers too, and has answered --earlier other questions of the file before the first one.
+Answers are kept beside the result until that is written: the same command goes on where a run has ended.
 
 Two processes of the same code may differ: on one machine by 8 to 10 %, whichever the method. So compare two checkouts
 by "× plain" of each, or measure a checkout against a copy of itself first. Intervals hold 95 % of what the figures are
@@ -34,8 +35,9 @@ from benchmarks.real_gguf import write_in_16_bits
 from benchmarks.real_llama import KINDS
 from benchmarks.real_packed import SPECULATIONS
 from benchmarks.real_processes import Process
-from benchmarks.real_questions import Question, chosen, read_questions, tokenized
-from benchmarks.real_report import AUTO, make_report, show
+from benchmarks.real_questions import Question, chosen, others, read_questions, tokenized
+from benchmarks.real_report import make_report, show
+from benchmarks.real_worker import AUTO, WARM
 from ladechat.bench.machine import describe
 from ladechat.bench.measure import rotated
 from ladechat.bench.methods import TimedAnswer
@@ -55,12 +57,14 @@ def main() -> int:
     processes: dict[str, Process] = {}
     try:
         asked = [int(one) for one in listed(options.ids)]
-        questions = chosen(read_questions(options.questions), asked, options.per_category)
+        every = read_questions(options.questions)
+        questions = chosen(every, asked, options.per_category)
+        earlier = others(every, questions, options.earlier)
         answers = Answers(options.out.with_suffix(".answers.jsonl"), about(options, questions))
-        prompts = tokenized(options.model, questions)
+        prompts = tokenized(options.model, [*questions, *earlier])
         with TemporaryDirectory() as folder:
             processes.update(start(options, Path(folder)))
-            measure(processes, questions, prompts, options, answers)
+            measure(processes, questions, earlier, prompts, options, answers)
             report = make_report(answers, questions, prompts, processes)
     except (OSError, ValueError, RuntimeError) as error:
         print(f"benchmarks.real: {error}", file=sys.stderr)
@@ -98,6 +102,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--temperature", type=float, default=0.0, help="answers are sampled; 0, the default: greedy")
     parser.add_argument("--ids", default="", help="questions that are asked in any case, with commas between")
     parser.add_argument("--per-category", type=int, default=2)
+    parser.add_argument("--earlier", type=int, default=200, help="questions that `auto warm` has answered before")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--tokens", type=int, default=128, help="the longest answer")
     parser.add_argument("--threads", type=int, default=available_cores(), help="of each process; all cores by default")
@@ -122,6 +127,7 @@ def about(options: argparse.Namespace, questions: Sequence[Question]) -> dict[st
         "without": options.without,
         "tokens": options.tokens,
         "rounds": options.rounds,
+        "earlier": options.earlier,
         "questions": [question.id for question in questions],
     }
 
@@ -175,11 +181,13 @@ def taking_part(processes: Mapping[str, Process], without: Sequence[str]) -> dic
 def measure(
     processes: Mapping[str, Process],
     questions: Sequence[Question],
+    earlier: Sequence[Question],
     prompts: Mapping[int, list[int]],
     options: argparse.Namespace,
     answers: Answers,
 ) -> None:
-    """Put the questions that have no answers yet to all methods, after a short answer of each to warm up.
+    """Put the questions that have no answers yet to all methods, after a short answer of each, and the `earlier`
+    questions to those that draft from their own earlier answers.
 
     Raises:
         ValueError: see `taking_part`.
@@ -198,6 +206,8 @@ def measure(
     ]
     for name in methods if left else ():
         answer(name, questions[0], WARM_UP_TOKENS)
+        for question in earlier if name.endswith(WARM) else ():
+            answer(name, question, options.tokens)
     for done, (number, index, question) in enumerate(left, start=1):
         order = rotated(random.Random(index).sample(list(methods), len(methods)), number)
         row = {name: answer(name, question, options.tokens) for name in order}

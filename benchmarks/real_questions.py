@@ -57,6 +57,12 @@ def chosen(questions: Sequence[Question], ids: Sequence[int], per_category: int)
     return found
 
 
+def others(questions: Sequence[Question], asked: Sequence[Question], count: int) -> list[Question]:
+    """At most so many of the questions that are not asked, by a seeded draw, the same every time."""
+    found = [question for question in questions if question not in asked]
+    return random.Random(SEED).sample(found, min(count, len(found)))
+
+
 def tokenized(model: Path, questions: Sequence[Question]) -> dict[int, list[int]]:
     """The prompts by the ids of the questions, as the model's chat template writes them."""
     tokenizer = AutoTokenizer.from_pretrained(model)

@@ -13,10 +13,10 @@ from benchmarks.real_answers import Answers
 from benchmarks.real_figures import Resampled, Row, comparison, difference, figures, tie
 from benchmarks.real_processes import Process
 from benchmarks.real_questions import Question
+from benchmarks.real_worker import AUTO, WARM
 from ladechat.bench.options import PLAIN, TRANSFORMERS, by_hand
 
 GENERATE = next(iter(TRANSFORMERS))
-AUTO = "auto"
 BASES = {"to_plain": PLAIN, "to_transformers": GENERATE}
 COMPARED = (
     (PLAIN, GENERATE),
@@ -25,6 +25,8 @@ COMPARED = (
     (f"int4 {PLAIN}", "llama.cpp Q4_0"),
     (AUTO, PLAIN),
     (AUTO, GENERATE),
+    (WARM, PLAIN),
+    (WARM, GENERATE),
     (f"int8 {AUTO}", f"int8 {PLAIN}"),
     (f"int4 {AUTO}", f"int4 {PLAIN}"),
 )

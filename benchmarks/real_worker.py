@@ -24,6 +24,8 @@ Reply = dict[str, Any]
 Settings = Sequence[Sequence[int]]
 ANSWER = ("tokens", "first_tokens", "passes", "slots", "first_seconds", "rest_seconds")
 """The fields of `ladechat.bench.methods.TimedAnswer` that are sent."""
+AUTO, WARM = "auto", "auto warm"
+"""The second is the first with drafters that stay from answer to answer, as they do in the app."""
 
 
 @dataclass
@@ -112,11 +114,17 @@ def of_packed(file: Path, decoders: Sequence[str], settings: Settings) -> Implem
 
 
 def _loaded(loaded: Any, decoders: Sequence[str], settings: Settings, prefix: str, weight_bytes: int) -> Implementation:
-    from ladechat.bench.methods import make_methods
+    from ladechat.bench.methods import Ours, make_methods
     from ladechat.decoder.verify_mask import SlotTree
     from ladechat.model.loading.device import kernel_threads
+    from ladechat.registry import Shared
+    from ladechat.tuning.costs import PassCosts
 
-    methods = {prefix + method.name: _method(method) for method in make_methods(loaded, decoders, settings)}
+    made = make_methods(loaded, decoders, settings)
+    if AUTO in decoders:
+        shared = Shared(PassCosts(loaded.runner))
+        made.append(Ours(WARM, loaded.runner, AUTO, {}, shared, loaded.runner.device, loaded.threads, warm=True))
+    methods = {prefix + method.name: _method(method) for method in made}
 
     def logits(text: list[int]) -> list[float]:
         for _ in loaded.runner.prefill(text):

@@ -168,6 +168,10 @@ def lookahead(
 AUTO_WINDOW, AUTO_NGRAM, AUTO_GUESSES = 15, 5, 15
 """W, N and G of `auto`; W only where it uses the window."""
 
+RECYCLING_PASSES = 2.0
+"""Token recycling does not bring more than two tokens a pass often: drafts that make a pass cost more than so many plain
+ones are a waste of the time that it takes to find them."""
+
 
 def _auto(runner: Runner, shared: Shared) -> Decoder:
     """Return a decoder with pool, suffix and recycling; with the window where slots are nearly free; with hidden
@@ -178,7 +182,7 @@ def _auto(runner: Runner, shared: Shared) -> Decoder:
         WindowDrafter(shared.pool, AUTO_WINDOW if shared.costs.slots_are_nearly_free else 0, AUTO_NGRAM),
         PoolDrafter(shared.pool, AUTO_NGRAM, AUTO_GUESSES),
         SuffixDrafter(MAX_DRAFTS, texts=shared.answers),
-        RecyclingDrafter(MAX_DRAFTS, shared.successors),
+        RecyclingDrafter(min(MAX_DRAFTS, shared.costs.slots_within(RECYCLING_PASSES)), shared.successors),
         *_trained_drafters(shared),
     ]
     return Decoder(runner, drafters, AdaptivePolicy(shared.costs, shared.rates), name="Drafting")

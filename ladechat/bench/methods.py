@@ -72,7 +72,8 @@ class Ours:
     """A decoder of ladechat.
 
     Its drafters are made anew for every answer: they know nothing of other prompts, other methods, or their own answers
-    in earlier rounds. Its policy stays, and with it the learnt acceptance rates and costs of passes, as in the app.
+    in earlier rounds. Its policy stays, and with it the learnt acceptance rates and costs of passes, as in the app. If
+    it is `warm`, its drafters stay too, and draft from all that they have answered before.
 
     Args:
         name: the name in tables.
@@ -82,6 +83,7 @@ class Ours:
         shared: the state that the model's decoders share; for each answer without anything learnt from texts.
         device: the device of the model.
         threads: see `Method.threads`.
+        warm: whether its drafters stay from one answer to the next.
     """
 
     def __init__(
@@ -93,10 +95,13 @@ class Ours:
         shared: Shared,
         device: torch.device,
         threads: Threads,
+        warm: bool = False,
     ) -> None:
         self.name, self.threads = name, threads
         self._runner, self._decoder, self._parameters, self._shared = runner, decoder, parameters, shared
         self._policy: Policy | None = None
+        self._warm = warm
+        self._made: Decoder | None = None
         self._device, self._now = device, clock(device)
 
     def answer(self, prompt: list[int], limits: Limits, temperature: float = 0.0, seed: int = 0) -> TimedAnswer:
@@ -105,7 +110,7 @@ class Ours:
         sampler = _sampler(prompt, temperature, seed, self._device) if temperature else None
         for _ in self._runner.prefill(prompt[:1]):  # a prompt of one token leaves nothing in the cache
             pass
-        decoder = self._fresh()
+        decoder = self._made = self._made if self._made and self._warm else self._fresh()
         steps: list[Step] = []
         first = ended = began = self._now()
         for step in decoder.run(prompt, limits, sampler):

@@ -72,7 +72,12 @@ class PassCosts:
     @property
     def slots_are_nearly_free(self) -> bool:
         """Whether a pass of many slots costs little more than a plain one, as on an idle GPU."""
-        return bool(self.curve(SIZES[-1])[-1] <= NEARLY_FREE * self.curve(1)[0])
+        return self.slots_within(NEARLY_FREE) == SIZES[-1]
+
+    def slots_within(self, passes: float) -> int:
+        """Return the most slots, up to the largest of `SIZES`, of a pass that costs at most so many plain ones."""
+        curve = self.curve(SIZES[-1])
+        return int(np.searchsorted(curve, passes * curve[0], side="right"))
 
     def observe(self, slots: int, seconds: float) -> None:
         """Correct the costs by a timed pass: all sizes a little, neighbouring sizes more."""
