@@ -12,7 +12,7 @@ from ladechat.decoder.drafters.drafter import ROOT, PassResult, Proposal
 from ladechat.decoder.policy import NOT_TAKEN, PassPlan, add_whole
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.tuning.costs import PassCosts
-from ladechat.tuning.learning import TRIAL, AcceptanceRates, Backoff, HiddenRows, Realised, RunningMean, leaf_chances
+from ladechat.tuning.learning import TRIAL, AcceptanceRates, Backoff, HiddenRows, RunningMean, leaf_chances
 
 MAX_DRAFTS = 63  # in a pass: with the last token, 64 slots
 LEAST_CHANCE = 0.001  # a less likely draft is not worth a slot on any device
@@ -69,7 +69,6 @@ class AdaptivePolicy:
         self.forecast = Forecast()  # of the latest pass
         self._costs = costs
         self._rates, self._rows = AcceptanceRates() if rates is None else rates, HiddenRows()
-        self._realised = Realised()
         self._backoff = Backoff(UNPAID_STEPS, 1, LONGEST_PAUSE)
         self._overheads = [RunningMean(OVERHEAD_MEMORY, 0.0) for _ in ALIKE]
 
@@ -112,8 +111,6 @@ class AdaptivePolicy:
         forecast, seconds, hidden = self.forecast, result.forward_seconds, result.hidden
         for proposal in proposals:
             self._rates.observe(proposal.nodes, result.tokens)
-        if forecast.slots > forecast.least == 1:
-            self._realised.observe(forecast.tokens - 1, len(result.tokens) - 1)
         # Of the requested slots, a pass with pseudo rows may have left some out.
         carriers = () if hidden is None else forecast.carriers if hidden.pseudo is None else hidden.carriers
         kind = WITH_HIDDEN if carriers else DRAFTING if forecast.drafting else PLAIN
@@ -143,7 +140,7 @@ class AdaptivePolicy:
 
     def _best(self, least: int, chances: Sequence[float]) -> tuple[int, list[float], float]:
         """Return how many drafts to add to `least` slots, the expected tokens of 0, 1 … of them, the step's seconds."""
-        expected = 1.0 + np.cumsum([0.0, *chances]) * self._realised.share
+        expected = np.cumsum([1.0, *chances])
         seconds = self._costs.curve(least + len(chances))[least - 1 :] + self._beyond(DRAFTING, PLAIN)
         best = int(np.argmax(expected / seconds))
         return best, expected.tolist(), float(seconds[best])

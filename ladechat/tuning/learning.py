@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from ladechat.decoder.drafters.drafter import ROOT, Node
 
 RATE_MEMORY = 200.0  # a text changes: a rate is a mean over about so many drafts
-SHARE_MEMORY, LEAST_SHARE = 100.0, 0.5  # passes; a lower share would hardly ever let in the drafts that raise it
 ASSUMED = 8.0  # the weight of a drafter's own assumption, in drafts
 ROW_MEMORY = 50  # savings and costs of pseudo rows are means over about so many passes
 MOST_OFF = 4.0  # a single stall is no slow machine: a pass with rows counts as at most this many times its time so far
@@ -55,25 +54,6 @@ class AcceptanceRates:
                 if node.kind not in self.by_kind:
                     self.by_kind[node.kind] = RunningMean(RATE_MEMORY, node.chance, ASSUMED)
                 self.by_kind[node.kind].add(float(right))
-
-
-class Realised:
-    """The share of the tokens expected of drafts that came: less than all, as the likeliest of many estimates are those
-    that are too high, and drafters that propose different tokens for one place cannot all be right.
-    """
-
-    def __init__(self) -> None:
-        self._expected, self._came = (RunningMean(SHARE_MEMORY, 1.0, ASSUMED) for _ in range(2))
-
-    @property
-    def share(self) -> float:
-        """The share: `LEAST_SHARE` to 1."""
-        return min(max(LEAST_SHARE, float(self._came.value / self._expected.value)), 1.0)
-
-    def observe(self, expected: float, came: int) -> None:
-        """Compare the expected tokens of a pass's drafts, already multiplied by the share, with those that came."""
-        self._expected.add(expected / self.share)
-        self._came.add(came)
 
 
 class Backoff:
