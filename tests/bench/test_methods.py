@@ -215,6 +215,23 @@ def test_drafts_are_counted_by_source_and_those_never_judged_are_left_out(
     assert {source: answer.accepted[source] for source in answer.tested} == {"window": 2, "prompt": 0}
 
 
+@pytest.mark.parametrize("warm", [True, False])
+def test_a_warm_method_goes_on_with_the_drafters_that_it_has(
+    loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch, warm: bool
+) -> None:
+    made: list[Drafting] = []
+
+    def make(*_: object) -> Drafting:
+        made.append(Drafting())
+        return made[-1]
+
+    monkeypatch.setitem(registry.DECODERS, "made up", make)
+    together = Shared(PassCosts(loaded.runner))
+    ours = Ours("made up", loaded.runner, "made up", {}, together, loaded.model.device, loaded.threads, warm=warm)
+    assert ours.answer([1, 2, 3], LIMITS).tokens == ours.answer([1, 2, 3], LIMITS).tokens
+    assert len(made) == (1 if warm else 2)
+
+
 class Busy(Made):
     """A decoder that is given a clock, works between its two steps and goes on working behind the last."""
 

@@ -231,26 +231,6 @@ def test_drafts_that_were_left_out_are_judged_too() -> None:
     assert len(policy.choose(LAST, [unlikely]).tree) == 2
 
 
-def test_drafts_that_bring_less_than_their_rates_promise_are_left_out() -> None:
-    """Each of three drafters is right in a third of its proposals, but never where all three would pay together."""
-    policy = AdaptivePolicy(MadeUpCosts(lambda slots: 1.0 if slots == 1 else 1.7))
-    rivals = [chain([token], 0.5, kind=str(token)) for token in (THE, CAT, DOG)]
-    slots = list[int]()
-    for _ in range(100):
-        for one, token in zip(rivals, (THE, CAT, DOG), strict=True):
-            step(policy, [one], [token], free_drafters=True)
-        slots += [len(step(policy, rivals, free_drafters=True)[1].tree) for _ in range(2)]
-    assert 4 in slots
-    assert set(slots[-20:]) == {1}
-
-
-def test_drafts_that_are_nearly_sure_get_their_chance_whatever_others_brought() -> None:
-    wary = AdaptivePolicy(MadeUpCosts(moderate))
-    for _ in range(300):
-        step(wary, [chain([THE], 0.9), chain([CAT], 0.9)], [DOG])
-    assert len(wary.choose(LAST, [chain([SAT] * 8, 0.95)]).tree) > 1
-
-
 def test_every_pass_is_told_to_the_costs() -> None:
     costs = NotedCosts(free)
     policy = AdaptivePolicy(costs)

@@ -144,6 +144,13 @@ def test_slots_are_nearly_free_where_a_large_pass_costs_little_more(
     assert measured(clocked(curve)).slots_are_nearly_free is free
 
 
+@pytest.mark.parametrize(("curve", "slots"), [(flat, 64), (usual, 12), (steep, 2)])
+def test_the_most_slots_for_the_price_of_some_plain_passes(
+    clocked: Clocked, curve: Callable[[int], float], slots: int
+) -> None:
+    assert measured(clocked(curve)).slots_within(2.05) == slots
+
+
 def test_between_measured_sizes_the_curve_is_straight_and_goes_on_in_proportion(clocked: Clocked) -> None:
     costs = measured(clocked(lambda slots: 0.001 + (0.001 if slots > 4 else 0) + (0.002 if slots > 16 else 0)))
     curve = costs.curve(80)
