@@ -66,8 +66,10 @@ def main() -> None:
             found += [median(results) for results in zip(*rounds, strict=True)]
         calls = call_times(times.read_text(encoding="utf-8").splitlines())
     print_tables(found, calls)
-    written({"tokens": chosen.tokens, "drafts": chosen.drafts, "served": [asdict(one) for one in found],
-             "calls": calls}, chosen.output)
+    written(
+        {"tokens": chosen.tokens, "drafts": chosen.drafts, "served": [asdict(one) for one in found], "calls": calls},
+        chosen.output,
+    )
 
 
 def speculations(drafts: int) -> dict[str, list[str]]:

@@ -44,7 +44,7 @@ SETTINGS = {
 
 
 def main() -> int:
-    """Become the server that is named first. The exit code, if it cannot start."""
+    """Become the server that is named first, or else return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("server", choices=["vllm", "llama.cpp"])
     parser.add_argument("--only-install", action="store_true", help="start nothing")
@@ -59,9 +59,9 @@ def main() -> int:
     except subprocess.CalledProcessError as error:
         print(f"pip could not install {PACKAGE} (exit status {error.returncode}); see above.", file=sys.stderr)
         return 1
-    if chosen.only_install:
-        return 0
-    os.execve(command[0], command, {**os.environ, **SETTINGS})
+    if not chosen.only_install:
+        os.execve(command[0], command, {**os.environ, **SETTINGS})
+    return 0
 
 
 def vllm_command(options: list[str]) -> list[str]:

@@ -51,7 +51,7 @@ class Proposer:
         self._pool_bytes, most = POOL_BYTES // rows, max(LEAST_REMEMBERED, REMEMBERED // rows)
         self._requests = ServedRequests(rows, lambda text: ServedRequest(text, most, self._drafters))
         self._rates, self._costs, self._clock = AcceptanceRates(), StepCosts(), clock
-        self._slots, self._since = 0, clock()
+        self._slots, self._since = 0, 0.0
         """The slots of the step that runs, and when it began."""
 
     def load_model(self, *_: object, **__: object) -> None:

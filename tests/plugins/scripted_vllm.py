@@ -87,7 +87,7 @@ class ScriptedVllm:
         assert len(drafts) == len(self.rows)
         for request, new, own in zip(self.rows, sampled, drafts, strict=True):
             assert all(type(token) is int for token in own)
-            assert len(own) <= (min(DRAFTS, LONGEST - request.length - 1) if new else 0)
+            assert len(own) <= (max(0, min(DRAFTS, LONGEST - request.length - 1)) if new else 0)
             request.drafts = own
             request.drafted.append((request.length, own))
         for request in list(self.rows):
