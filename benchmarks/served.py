@@ -74,8 +74,8 @@ def main() -> None:
 
 def speculations(drafts: int) -> dict[str, list[str]]:
     """The options of each server, by its name in the table."""
-    own = {"method": "ngram", "prompt_lookup_max": 3, "prompt_lookup_min": 1}
-    ours = {
+    own: dict[str, object] = {"method": "ngram", "prompt_lookup_max": 3, "prompt_lookup_min": 1}
+    ours: dict[str, dict[str, object]] = {
         name: {"method": "custom_class", "model": f"benchmarks.timed_proposer.{kind}"}
         for name, kind in (("ours", "TimedProposer"), ("ours, sharing", "TimedSharingProposer"))
     }

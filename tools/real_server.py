@@ -87,7 +87,7 @@ def installed_vllm() -> Path:
         return python
     shutil.rmtree(ENVIRONMENT, ignore_errors=True)
     venv.create(ENVIRONMENT, with_pip=True)
-    pip = [python, "-m", "pip", "--disable-pip-version-check"]
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
     # Most of what is installed is never imported, and compiling all of it takes minutes.
     subprocess.run([*pip, "install", "--no-compile", f"{PACKAGE}=={VERSION}"], check=True)
     subprocess.run([*pip, "uninstall", "--yes", *UNFIT], check=True)
