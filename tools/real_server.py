@@ -165,6 +165,8 @@ def serve_llama_cpp(options: list[str]) -> int:
     parameters.endpoint_metrics = True
     if chosen.speculate:
         parameters.speculative.types = [xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE]
+        ngrams = parameters.speculative.ngram_simple  # llama.cpp's own are 12 tokens and 48 drafts
+        ngrams.size_n, ngrams.size_m = 3, 8
     server = xllamacpp.Server(parameters)
     print(f"llama.cpp's server listens at {server.listening_address}", flush=True)
     signal.sigwait((signal.SIGINT, signal.SIGTERM))
