@@ -2,6 +2,7 @@
 
 VENV ?= .venv
 ARGS ?=
+SERVER ?= vllm
 # One for each core, but four at most: each takes some seconds to import all tests before it runs the first.
 WORKERS ?= auto
 IN_VENV := $(VENV)/bin
@@ -9,7 +10,7 @@ IN_VENV := $(VENV)/bin
 .DEFAULT_GOAL := help
 # `app` and `dev` ask each time whether all is installed: the checkout may have moved, or PYTHON name another one.
 .PHONY: app dev help run setup test test-full test-versions soak test-peers check format snapshots \
-	screenshots pictures real-model clean
+	screenshots pictures real-model real-server clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -24,6 +25,7 @@ test: dev ## run the tests
 
 test-full: dev real-model ## run the tests, the long counts included
 	@tools/chromium.sh
+	$(IN_VENV)/python -m tools.real_server vllm --only-install
 	$(IN_VENV)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal -m "" --timeout 3600 $(ARGS)
 	@$(MAKE) test-versions
 
@@ -63,6 +65,9 @@ pictures: dev ## make what moves in docs/ anew: a race, the window at work, and 
 real-model: dev ## fetch real models for benchmarks and test-full; the last line printed is the folder of the chat model
 	@$(IN_VENV)/python -m tools.gemma_model build/real-model
 	@$(IN_VENV)/python -m tools.real_model build/real-model
+
+real-server: dev real-model ## start vLLM with the real model on loopback, or SERVER=llama.cpp (options in ARGS="…")
+	@$(IN_VENV)/python -m tools.real_server $(SERVER) $(ARGS)
 
 clean: ## remove .venv and everything else that was made
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache snapshot_report.html

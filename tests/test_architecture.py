@@ -52,6 +52,10 @@ def test_importing_a_command_or_the_server_imports_no_screen_and_no_torch() -> N
     assert not loaded & {"textual", "torch", "transformers"}
 
 
+def test_a_plugin_needs_nothing_that_its_engine_has_not() -> None:
+    assert modules_loaded_by("plugins.vllm") & third_party_imports() == {"numpy"}
+
+
 def test_every_import_is_a_declared_dependency_and_every_dependency_is_imported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]

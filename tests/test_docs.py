@@ -213,8 +213,13 @@ OF_SCRIPTS = {
     for path in ROOT.glob("benchmarks/*.py")
     for name in re.findall(r'"(--[a-z][a-z-]+)"', path.read_text(encoding="utf-8"))
 }
-OF_OTHERS = {"tour.md": {"--length"}, "CONTRIBUTING.md": {"--shuffle"}}
-"""The option of a decoder which the page makes up, and one of these tests (tests/conftest.py)."""
+OF_SERVERS = {
+    *("--speculative-config", "--per-request-spec-decode-metrics", "--tensor-parallel-size"),
+    *("--pipeline-parallel-size", "--nnodes", "--node-rank", "--master-addr", "--headless", "--no-deps", "--tp"),
+    *("--dist-init-addr", "--model-path", "--speculative-algorithm", "--speculative-num-draft-tokens"),
+}
+OF_OTHERS = {"tour.md": {"--length"}, "CONTRIBUTING.md": {"--shuffle"}, "serving.md": OF_SERVERS}
+"""The option of a decoder which the page makes up, one of these tests (tests/conftest.py), and those of servers."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

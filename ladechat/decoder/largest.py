@@ -1,13 +1,17 @@
 """The largest logits of each row."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import torch
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 BLOCK = 64
 
 
-def largest(logits: torch.Tensor, count: int) -> NDArray[np.int64]:
+def largest(logits: "Tensor", count: int) -> NDArray[np.int64]:
     """Return (T, count) int64, the tokens with the largest logits in each row of (T, vocabulary), the largest first.
 
     On a CPU by blocks: the largest logits lie in the blocks with the largest maxima, and few of these need sorting.

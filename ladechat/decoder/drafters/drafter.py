@@ -1,15 +1,18 @@
 """The drafter interface of the decode loop and its policy."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.largest import largest
 from ladechat.decoder.verify_mask import SlotTree
+
+if TYPE_CHECKING:  # drafters of tokens run without torch, see `ladechat.plugins`
+    from torch import Tensor
+
+    from ladechat.decoder.hidden import Hidden, Want
 
 ROOT = -1
 """The parent of a node that directly follows the last token."""
@@ -84,13 +87,13 @@ class PassResult(NamedTuple):
     """
 
     tree: SlotTree
-    logits: torch.Tensor
+    logits: "Tensor"
     argmax: Sequence[int]
     path: tuple[int, ...]
     tokens: tuple[int, ...]
     forward_seconds: float
-    hidden: Hidden | None = None
-    largest: Callable[[torch.Tensor, int], NDArray[np.int64]] = largest
+    hidden: "Hidden | None" = None
+    largest: "Callable[[Tensor, int], NDArray[np.int64]]" = largest
 
     def likeliest(self, count: int) -> NDArray[np.int64]:
         """Return (T, count) int64, the most likely next tokens of each slot, the likeliest first; fewer of a smaller
@@ -138,7 +141,7 @@ class Drafter:
         """
         raise NotImplementedError
 
-    def want(self, tree: SlotTree) -> Want | None:
+    def want(self, tree: SlotTree) -> "Want | None":
         """Return what to compute in the pass over `tree` in addition to logits (see `PassResult.hidden`), or None."""
         return None
 
