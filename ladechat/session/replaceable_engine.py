@@ -11,7 +11,7 @@ from functools import partial
 from msgspec.structs import asdict, replace
 
 from ladechat.protocol import Command, Configure, Event, Failed, Header, Loading, Pace, Ready, Settings, Watch
-from ladechat.session.change import ViewerPace, settings_for
+from ladechat.session.change import ViewerPace, configured, settings_for
 from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.engine import LOADED, SILENCE_SECONDS, EngineRun, NewEngine, State
 from ladechat.session.measuring import REPLACED, RaceTurns
@@ -85,7 +85,8 @@ class ReplaceableEngine(ABC):
     Args:
         new_engine: creates the first engine, and each later one.
         settings: the first engine's settings.
-        conversation: the conversation that is sent with each question.
+        conversation: the conversation that is sent with each question. If it names no model, the engine's header does,
+            and says with which settings it begins.
         way_back: the model to return to if the first one cannot be loaded; None: no other.
 
     Attributes:
@@ -112,6 +113,7 @@ class ReplaceableEngine(ABC):
         self._run = EngineRun(new_engine(settings), self._came, self._ended)
         self._trial: ModelTrial | None = None
         self._way_back = way_back
+        self._header_counts = not conversation.model
         self._watched = Watch()
         self._ready: Ready | None = None
         self._race: RaceTurns | None = None
@@ -189,6 +191,11 @@ class ReplaceableEngine(ABC):
         if self._trial is not None:
             await self._trial.close()
         await self._run.close()
+
+    @property
+    def first_words(self) -> str:
+        """What the engine's command says instead of beginning as an engine; "" if it says nothing, or has begun."""
+        return self._run.first_words if self.state is State.STARTING else ""
 
     def stuck_for(self) -> float | None:
         """Return the seconds of silence of an engine that should have sent something; None if it is well, or paused."""
@@ -311,9 +318,7 @@ class ReplaceableEngine(ABC):
 
     def configure(self, change: Configure) -> None:
         """Request other settings. The engine reports which are active then."""
-        given = {name: getattr(change, name) for name in change.__struct_fields__}
-        given["parameters"] = {**self.requested.parameters, **(change.parameters or {})}
-        self.requested = replace(self.requested, **{name: value for name, value in given.items() if value is not None})
+        self.requested = configured(self.requested, change)
         self._run.send(change)
 
     def set_pace(self, pace: ViewerPace) -> None:

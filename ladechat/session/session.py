@@ -231,6 +231,9 @@ class Session(ReplaceableEngine):
         self.changed()
 
     def _came(self, event: Event) -> None:
+        if isinstance(event, Header) and self._header_counts:
+            self.requested = event.settings
+            self.conversation.use_model(event.model)
         if isinstance(event, Ready):
             self._ready = event
         if isinstance(event, Failed) and event.fatal:
