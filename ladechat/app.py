@@ -38,11 +38,11 @@ from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.terminal.app_with_look import AppWithLook
 from ladechat.screens.view import ConversationView, welcome
+from ladechat.session.command_engine import engine_of
 from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.session.command_engine import engine_of
 from ladechat.session.engine import EngineRun, EngineSource, NewEngine
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import Comparison

@@ -31,8 +31,8 @@ def chosen_command(text: str | None, preferred: str | None, options: Collection[
     """
     if text is not None and options:
         fail(
-            f"{next(iter(options))} is for an engine that is started here, and {OPTION} names a command with options of "
-            "its own; write it into the command, or leave one of them out."
+            f"{next(iter(options))} is for an engine that is started here, and {OPTION} names a command with its own "
+            "options; write it into the command, or leave one of them out."
         )
     text, source = (text, OPTION) if text is not None else (None if options else preferred, "engine in settings.toml")
     if text is None:

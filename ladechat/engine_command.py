@@ -9,6 +9,10 @@ from ladechat.protocol import Configure
 EXAMPLE = 'as in --engine "ssh gpu-box ladechat engine --model demo"'
 
 
+UNCHANGED = Configure()
+"""Leaves all settings as they are."""
+
+
 class CommandRefused(Exception):
     """The reason why a text is no command that can be run, as the end of a sentence, with what to do."""
 
@@ -25,7 +29,7 @@ class EngineCommand:
 
     text: str
     words: tuple[str, ...]
-    change: Configure = Configure()
+    change: Configure = UNCHANGED
 
 
 def split(text: str) -> tuple[str, ...]:

@@ -121,8 +121,8 @@ PARAMETERS = dict(_parameter_options())
 def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = False) -> Callable[..., None]:
     """Give a command all these options; they are passed, checked, as its parameter `engine`, an `EngineOptions`.
 
-    A command with a parameter `settings_file` receives the user's file, which supplies the options that are not given.
-    With one named `context` its engine may be a command of the user's; `ladechat engine`, which has none, is one itself.
+    The engine of a command with a parameter `context` may also be a command of the user's. With a second one named
+    `settings_file` it receives the user's file, which supplies the options that are not given.
 
     Args:
         command: the command.

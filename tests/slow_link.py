@@ -1,6 +1,6 @@
 """A slow link, for tests: passes its input on, so many bytes at a time, with a pause after each.
 
-    sh -c "ladechat engine | python -m tests.slow_link 4096 0.01"
+sh -c "ladechat engine | python -m tests.slow_link 4096 0.01"
 """
 
 import os

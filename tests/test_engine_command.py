@@ -119,7 +119,12 @@ def test_a_browsers_tab_gets_the_command_and_the_given_settings(
     asked: list[EngineOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served: list[list[str]] = []
-    monkeypatch.setattr(commands, "_run", lambda app, *_: served.append(app) or 0)
+
+    def run(app: list[str], *_: object) -> int:
+        served.append(app)
+        return 0
+
+    monkeypatch.setattr(commands, "_run", run)
     check_runs("serve", "--port", "0", "--engine", COMMAND, "-T", "0.5", "-W", "7")
     arguments = served[0][served[0].index("--engine") :]
     check_runs("ask", QUESTION, *arguments)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ladechat.engine_command import EngineCommand
+from ladechat.engine_command import UNCHANGED, EngineCommand
 from ladechat.engine_options import EngineOptions
 from ladechat.protocol import (
     VERSION,
@@ -30,6 +30,7 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
     decode_event,
+    encode,
     read_head,
 )
 from ladechat.session.change import configured
@@ -74,14 +75,13 @@ class CommandEngine(LiveEngine):
 
     def __init__(self, command: EngineCommand, logs: Path | None = None) -> None:
         super().__init__(command.words, logs)
-        self._changes = [] if command.change == Configure() else [command.change]
+        self._changes = [] if command.change == UNCHANGED else [command.change]
         self._head: Head | None = None
         self._said_before: list[str] = []
         self._may_send = asyncio.Event()
         self._closing = False
         self._pinged_at: float | None = None
         self._last_pinged = 0.0
-        self._pinging: asyncio.Task[None] | None = None
 
     @property
     def first_words(self) -> str:
@@ -106,14 +106,12 @@ class CommandEngine(LiveEngine):
         """End the command. The end of its input, or that of the link, ends an engine on another machine."""
         self._closing = True
         self._may_send.set()
-        if self._head is None and self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
         await super().close()
 
     # --- what it says -------------------------------------------------------------------------------------------------
 
     async def events(self) -> AsyncIterator[Event]:
-        """Yield its events until it ends. If it is no engine, or has ended by itself, the last one is a fatal `Failed`."""
+        """Yield its events until it ends. If it is no engine, or ends by itself, a fatal `Failed` is the last."""
         last = Event()
         try:
             async for event in super().events():
@@ -151,9 +149,9 @@ class CommandEngine(LiveEngine):
 
     def _ping(self) -> None:
         """Measure the link, unless it is being measured. An engine before protocol 4.4 never answers."""
-        if self._pinged_at is None:
+        if self._pinged_at is None and self._process is not None and self._process.stdin is not None:
+            self._process.stdin.write(encode(Ping()))
             self._pinged_at = self._last_pinged = time.monotonic()
-            self._pinging = asyncio.create_task(super().send(Ping()))
 
     def _pong(self) -> float | None:
         """Return the milliseconds since the ping; None if there was none."""

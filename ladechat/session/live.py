@@ -156,6 +156,8 @@ class LiveEngine:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SECONDS_TO_LEAVE):
                 await self.send(Shutdown())
+                if self._process.stdin is not None:
+                    self._process.stdin.close()  # its end ends what does not know the command, or does not get it
                 await asyncio.wait([self._ending])
         if self._process.returncode is None:
             _kill_group_of(self._process)

@@ -11,7 +11,7 @@ from ladechat.screens.chat.screen import ChatScreen
 from ladechat.session.engine import State
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.status_line import StatusLine
-from tests.app.stage import Stage, answered, ask, notices_of, replaying
+from tests.app.stage import Driver, Stage, answered, ask, notices_of, replaying
 from tests.fake_engine import FakeEngine
 from tests.waiting import act, press, until
 
@@ -29,19 +29,24 @@ class Elsewhere(Stage):
         self.notices = notices_of(self.app)
 
 
+async def measured(pilot: Driver, stage: Stage, ms: float, *, shows: str) -> None:
+    """The link is measured, and the status line shows it."""
+    await act(pilot, lambda: stage.engine._say(Pong(round_trip_ms=ms)), brings=lambda: shows in stage.status)
+
+
 async def test_the_status_line_has_the_latency_of_the_link_until_that_is_lost() -> None:
     async with Elsewhere().ready((120, 30)) as (pilot, stage):
         assert "link" not in stage.status
-        await act(pilot, lambda: stage.engine._say(Pong(round_trip_ms=23.4)), brings=lambda: "link 23 ms" in stage.status)
-        await act(pilot, lambda: stage.engine._say(Pong(round_trip_ms=1.25)), brings=lambda: "link 1.2 ms" in stage.status)
+        await measured(pilot, stage, 23.4, shows="link 23 ms")
+        await measured(pilot, stage, 1.25, shows="link 1.2 ms")
         await act(pilot, stage.engine.die, brings=lambda: "has ended" in stage.activity)
         assert "link" not in stage.status and "/model" not in stage.activity
 
 
 async def test_at_80_columns_the_link_is_shown_beside_the_model() -> None:
     async with Elsewhere().ready((80, 24)) as (pilot, stage):
-        await act(pilot, lambda: stage.engine._say(Pong(round_trip_ms=230.0)), brings=lambda: "link 230 ms" in stage.status)
-        assert stage.status.startswith("demo · ")
+        await measured(pilot, stage, 230.0, shows="link 230 ms")
+        assert stage.status.startswith("demo model · ")
 
 
 async def test_what_the_command_says_before_its_header_is_seen_while_it_is_waited_for() -> None:
@@ -86,7 +91,7 @@ async def test_a_replay_shows_the_latency_that_was_measured(tmp_path: Path) -> N
     async with Elsewhere().ready((120, 30)) as (pilot, stage):
         stage.recorder.start(path)
         await answered(pilot, stage, "One?")
-        await act(pilot, lambda: stage.engine._say(Pong(round_trip_ms=23.4)), brings=lambda: "link 23 ms" in stage.status)
+        await measured(pilot, stage, 23.4, shows="link 23 ms")
     async with replaying(Recording.read(path), (120, 30)) as (pilot, app, screen):
         await press(pilot, "end", brings=lambda: "link 23 ms" in app.screen.query_one(StatusLine).render_line(0).text)
         assert screen.player.at_end

@@ -1,4 +1,4 @@
-"""A command of the user's as the engine: scripts that stand in for a link that breaks, another version, or no engine."""
+"""A command of the user's as the engine: scripts stand in for a link that breaks, another version, or no engine."""
 
 import asyncio
 import shlex
@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from ladechat.engine_command import EngineCommand
+from ladechat.engine_command import UNCHANGED, EngineCommand
 from ladechat.protocol import (
     Configure,
     Event,
@@ -47,7 +47,7 @@ Start = Callable[..., CommandEngine]
 def command_that(tmp_path: Path) -> Start:
     """A command that runs the given lines of Python, and is sent a change of settings."""
 
-    def prepare(code: str, change: Configure = Configure()) -> CommandEngine:
+    def prepare(code: str, change: Configure = UNCHANGED) -> CommandEngine:
         script = tmp_path / "engine.py"
         script.write_text(SPEAK + code)
         return CommandEngine(EngineCommand("", (sys.executable, str(script)), change), logs=tmp_path / "logs")
@@ -55,7 +55,7 @@ def command_that(tmp_path: Path) -> Start:
     return prepare
 
 
-def over_a_shell(script: str, logs: Path, change: Configure = Configure()) -> CommandEngine:
+def over_a_shell(script: str, logs: Path, change: Configure = UNCHANGED) -> CommandEngine:
     """An engine at the other end of a pipe to a shell."""
     return CommandEngine(EngineCommand("", ("sh", "-c", script), change), logs=logs)
 
@@ -100,7 +100,7 @@ async def test_an_engine_over_a_pipe_to_a_shell_answers_and_its_link_is_measured
     answer = "".join(piece for event in events if isinstance(event, Step) for piece in event.pieces)
     assert answer == ANSWER and not any(isinstance(event, Failed) for event in events)
     measured = [event.round_trip_ms for event in events if isinstance(event, Pong)]
-    assert len(measured) > 1 and all(ms is not None and ms > 0 for ms in measured)
+    assert measured and all(ms is not None and ms > 0 for ms in measured)
     assert [event.seq for event in events] == list(range(len(events)))
 
 
@@ -117,9 +117,9 @@ async def test_the_given_settings_are_sent_first_and_all_others_are_as_the_comma
 
 
 async def test_without_given_settings_none_are_sent(command_that: Start) -> None:
-    engine = command_that("loading(sys.stdin.readline().strip().replace('\"', '').encode())")
+    engine = command_that("loading(b'a'); loading(sys.stdin.readline().strip().replace('\"', '').encode())")
     sending = asyncio.create_task(engine.send(Stop()))
-    assert doings(await events_of(engine)) == ["{command:stop}"]
+    assert doings(await events_of(engine)) == ["a", "{command:stop}"]
     await sending
 
 
@@ -127,7 +127,7 @@ async def test_a_session_takes_model_and_settings_from_the_command_and_keeps_the
     started: list[CommandEngine] = []
 
     def new_engine(settings: Settings) -> CommandEngine:
-        change = Configure(decoder=settings.decoder, temperature=settings.temperature) if started else Configure(top_k=3)
+        change = Configure(**asdict(settings)) if started else Configure(top_k=3)
         started.append(over_a_shell(f"{FAKE} nowhere engine", tmp_path, change))
         return started[-1]
 
@@ -146,7 +146,8 @@ async def test_a_session_takes_model_and_settings_from_the_command_and_keeps_the
     session.configure(Configure(temperature=0.7))
     assert session.restart()
     await until(lambda: loaded(2))
-    assert (session.requested.decoder, session.requested.temperature) == ("lookahead", 0.7)
+    requested = session.requested
+    assert (requested.decoder, requested.temperature, requested.top_k) == ("lookahead", 0.7, 3)
     await session.close()
 
 
@@ -163,7 +164,7 @@ async def test_a_greeting_before_the_header_is_no_fault(command_that: Start) -> 
     assert isinstance(seen[0], Header) and doings(seen) == ["a"]
     assert engine.first_words == "" and engine.left_out == 0
     await engine.close()
-    assert [event async for event in events] == []
+    assert not any(isinstance(event, Failed) for event in [event async for event in events])
 
 
 async def test_what_a_command_says_while_it_is_waited_for_is_known(command_that: Start) -> None:

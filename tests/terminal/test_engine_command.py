@@ -19,7 +19,10 @@ LINK = re.compile(r"link \d[\d.]* ms")
 
 
 def engine_in(terminal: Terminal) -> int:
-    [engine] = [number for number, command in terminal.processes().items() if command.endswith("engine")]
+    """The process of the engine, without the app and the shell that started it."""
+    found = terminal.processes().items()
+    program = f"{sys.executable} -m tests.fake_engine_process"
+    [engine] = [number for number, command in found if command.startswith(program)]
     return engine
 
 

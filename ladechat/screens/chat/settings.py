@@ -232,7 +232,6 @@ class ChatSettings:
             said = f"ladechat begins with these settings the next time: {self._settings_file.path}."
             self._chat.notify(said)
 
-
     @property
     def _engine(self) -> dict[str, str | None]:
         """What chooses the engine in the file: the user's command, or else the model."""
