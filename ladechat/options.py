@@ -148,7 +148,7 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
     @wraps(command)
     def called(**given: Any) -> None:
         preferences = Preferences()
-        typed = _typed(given)
+        typed = _given_by_name(given)
         chosen = set(typed)
         if reads_file:
             settings_file = SettingsFile()
@@ -183,7 +183,7 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
     return called
 
 
-def _typed(given: Mapping[str, Any]) -> set[str]:
+def _given_by_name(given: Mapping[str, Any]) -> set[str]:
     """Return the names of the options that do not have their defaults."""
     if "context" not in given:
         return set()

@@ -84,6 +84,7 @@ async def test_saving_names_the_command_and_no_model(tmp_path: Path) -> None:
         await ask(pilot, "/save", brings=lambda: "begins with these settings" in stage.notice)
     saved = tomllib.loads(path.read_text())
     assert (saved["engine"], saved["model"], saved["temperature"]) == (COMMAND, "owner/small", 0.7)
+    assert saved["decoder"] == "auto", "what the command begins with is its own choice"
 
 
 async def test_a_replay_shows_the_latency_that_was_measured(tmp_path: Path) -> None:

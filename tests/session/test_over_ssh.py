@@ -1,6 +1,7 @@
 """An engine over ssh: a real sshd on loopback, with a configuration, keys and a port that only these tests use."""
 
 import asyncio
+import contextlib
 import os
 import shlex
 import shutil
@@ -26,12 +27,13 @@ from tests.engine.wire import ROOT
 from tests.session.streams import HEADER
 from tests.terminal.conftest import SLOW, Start
 from tests.terminal.conftest import start as start
-from tests.terminal.tmux import shows, still_runs
+from tests.terminal.tmux import shows, still_runs, words
 from tests.waiting import until, wait_for
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
 QUESTION = "How does lookahead decoding work?"
+MARK = "LADECHAT_TEST_OVER_SSH"
 ENGINE = f"{shlex.quote(sys.executable)} -P -m ladechat engine"
 """The bundled model's."""
 
@@ -42,10 +44,12 @@ class Host:
 
     Attributes:
         ssh: the command that reaches it; what to run there follows.
+        mark: is in the environment of what runs there.
         server: its sshd.
     """
 
     ssh: str
+    mark: str
     server: "subprocess.Popen[bytes]"
 
     def engine(self, command: str, logs: Path, after: str = "") -> CommandEngine:
@@ -56,9 +60,19 @@ class Host:
     def runs(self, command: str, after: str = "") -> str:
         """The command line that runs a command there."""
         home = " ".join(f"{name}={shlex.quote(value)}" for name, value in os.environ.items() if name.startswith("XDG"))
-        there = f"cd {shlex.quote(str(ROOT))} && {home} OMP_NUM_THREADS=1 PYTHONPATH=. exec {command}"
+        environment = f"{home} {MARK}={shlex.quote(self.mark)} OMP_NUM_THREADS=1 PYTHONPATH=."
+        there = f"cd {shlex.quote(str(ROOT))} && {environment} exec {command}"
         text = f"{self.ssh} {shlex.quote(there)}"
         return f"sh -c {shlex.quote(f'{text} {after}')}" if after else text
+
+    def engines(self) -> list[int]:
+        """The processes that run there now, as far as these tests have started them."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get(MARK) == self.mark and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process.pid)
+        return found
 
     def break_links(self) -> None:
         """Kill the processes that serve its connections, as when a machine goes away."""
@@ -95,11 +109,16 @@ def host(tmp_path: Path) -> Iterator[Host]:
         wait_for(lambda: log.exists() and "listening" in log.read_text(), lambda: log.read_text())
         options = f"-F none -p {port} -i {folder / 'user'} -o IdentitiesOnly=yes -o BatchMode=yes"
         known = f"-o UserKnownHostsFile={folder / 'known'} -o StrictHostKeyChecking=yes"
-        yield Host(f"ssh -T {options} {known} {getuser()}@127.0.0.1", server)
+        yield Host(f"ssh -T {options} {known} {getuser()}@127.0.0.1", str(folder), server)
     finally:
         for process in (*psutil.Process(server.pid).children(recursive=True), server):
             process.kill()
         server.wait()
+
+
+def conversation(screen: str) -> str:
+    """The conversation on a screen of 80 columns, in one line, without the panels beside it."""
+    return words("\n".join(line[:40] for line in screen.splitlines()))
 
 
 class Talk:
@@ -124,16 +143,6 @@ class Talk:
         return "".join(piece for event in self.events if isinstance(event, Step) for piece in event.pieces)
 
 
-def engines_there() -> list[int]:
-    """The engines that sshd has started."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        line = " ".join(process.info["cmdline"] or [])
-        if "ladechat engine" in line and not line.startswith(("ssh", "sh ")):
-            found.append(process.pid)
-    return found
-
-
 async def test_an_answer_over_ssh_is_that_of_an_engine_here_and_no_process_is_left(host: Host, tmp_path: Path) -> None:
     talk = Talk(host, tmp_path / "logs")
     talk.session.ask(QUESTION)
@@ -145,7 +154,7 @@ async def test_an_answer_over_ssh_is_that_of_an_engine_here_and_no_process_is_le
     pings = [event.round_trip_ms for event in talk.events if isinstance(event, Pong)]
     assert pings and all(ms is not None and ms > 0 for ms in pings)
     await talk.session.close()
-    await until(lambda: not engines_there())
+    await until(lambda: not host.engines())
 
 
 async def test_a_killed_link_in_mid_answer_keeps_what_has_come_and_the_next_one_goes_on(
@@ -165,7 +174,7 @@ async def test_a_killed_link_in_mid_answer_keeps_what_has_come_and_the_next_one_
     why = next(event for event in talk.events if isinstance(event, Failed))
     assert "The engine's command has ended (exit status 255): " in why.message and "losed" in why.message
     assert talk.session.state is State.ENDED
-    await until(lambda: not engines_there())
+    await until(lambda: not host.engines())
 
     came = talk.text()
     assert [message.content for message in talk.session.conversation.messages] == [QUESTION, came]
@@ -177,7 +186,7 @@ async def test_a_killed_link_in_mid_answer_keeps_what_has_come_and_the_next_one_
     await talk.until(TurnFinished)
     assert came + talk.text() == whole.text()
     await talk.session.close()
-    await until(lambda: not engines_there())
+    await until(lambda: not host.engines())
 
 
 async def test_another_version_at_the_other_end_is_refused_in_a_sentence(host: Host, tmp_path: Path) -> None:
@@ -227,7 +236,7 @@ async def test_over_a_slow_link_the_same_text_comes_and_its_latency_is_measured(
         assert all(event.round_trip_ms for event in talk.events if isinstance(event, Pong))
         await talk.session.close()
     assert texts[0] == texts[1] != ""
-    await until(lambda: not engines_there())
+    await until(lambda: not host.engines())
 
 
 @pytest.mark.terminal
@@ -237,12 +246,14 @@ def test_on_the_screen_a_lost_host_and_going_on(host: Host, start: Start) -> Non
     terminal.ask(QUESTION)
     terminal.wait_for("Some passes", shows("tokens a pass"))
     host.break_links()
-    terminal.wait_for("What happened", shows("(exit status 255)"), shows("F5 starts it again"))
+    terminal.wait_for(
+        "What happened", lambda screen: "exit status 255" in conversation(screen), shows("F5 starts it again")
+    )
     terminal.press("F5")
     terminal.wait_for("The next engine", shows("link "), shows("ready"))
     terminal.ask("/continue")
     terminal.wait_for("More passes", shows("answering"))
-    left = engines_there()
+    left = host.engines()
     terminal.press("C-q")
     assert terminal.wait_for_exit() == 0
     wait_for(lambda: not any(map(still_runs, left)))

@@ -220,7 +220,7 @@ class ChatSettings:
             return
         changes = {name: getattr(requested, name) for name in ("parameters", *DRAWING)}
         conversation = self._session.conversation
-        first = requested.decoder == catalog.first_decoder(conversation.model).name
+        first = not self._chat.engine_command and requested.decoder == catalog.first_decoder(conversation.model).name
         changes[DECODER] = None if first else requested.decoder  # another model may have another default
         try:
             own = {name: getattr(conversation, name) for name in ("system", "max_new_tokens")}
