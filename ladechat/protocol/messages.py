@@ -378,7 +378,9 @@ class Failed(Event, frozen=True, tag="failed"):
 
 
 class Pong(Event, frozen=True, tag="pong"):
-    """The answer to a `Ping`. An engine leaves `round_trip_ms` empty; the side that has sent the ping measures it."""
+    """The answer to a `Ping`. An engine leaves `round_trip_ms` empty: the side that sends the pings measures it, and
+    writes the shortest of several into the last one's answer.
+    """
 
     round_trip_ms: Milliseconds | None = None
 

@@ -38,6 +38,9 @@ from ladechat.session.live import MOST_OF_A_LINE, SECONDS_TO_LEAVE, LiveEngine
 
 PING_SECONDS = 5.0
 """The time between two measurements of the link in an answer. While nothing happens it is not measured."""
+PINGS = 5
+"""The pings of a measurement, one after another. The shortest round trip is that of the link: others include a wait for
+the engine's interpreter lock, or for a screen that is being drawn."""
 MOST_LINES_BEFORE = 100
 """The lines that may come before the header, such as a greeting of the other machine."""
 TRY_IT = 'Run it in a shell: an engine\'s first line begins with {"event":"header".'
@@ -81,7 +84,8 @@ class CommandEngine(LiveEngine):
         self._may_send = asyncio.Event()
         self._closing = False
         self._pinged_at: float | None = None
-        self._last_pinged = 0.0
+        self._round_trips: list[float] = []
+        self._measured_at = 0.0
 
     @property
     def first_words(self) -> str:
@@ -133,13 +137,13 @@ class CommandEngine(LiveEngine):
                 self._may_send.set()
             case Ready():
                 event = replace(event, settings=self._configured(event.settings))
-                self._ping()
+                self._measure()
             case TurnStarted() | TurnFinished():
-                self._ping()
-            case Step() if time.monotonic() - self._last_pinged >= PING_SECONDS:
-                self._ping()
+                self._measure()
+            case Step() if time.monotonic() - self._measured_at >= PING_SECONDS:
+                self._measure()
             case Pong():
-                event = replace(event, round_trip_ms=self._pong())
+                event = replace(event, round_trip_ms=self._measured())
         return event
 
     def _configured(self, settings: Settings) -> Settings:
@@ -147,16 +151,28 @@ class CommandEngine(LiveEngine):
             settings = configured(settings, change)
         return settings
 
-    def _ping(self) -> None:
-        """Measure the link, unless it is being measured. An engine before protocol 4.4 never answers."""
-        if self._pinged_at is None and self._process is not None and self._process.stdin is not None:
-            self._process.stdin.write(encode(Ping()))
-            self._pinged_at = self._last_pinged = time.monotonic()
+    def _measure(self) -> None:
+        """Begin to measure the link, unless it is being measured. An engine before protocol 4.4 never answers."""
+        if self._pinged_at is None:
+            self._ping()
 
-    def _pong(self) -> float | None:
-        """Return the milliseconds since the ping; None if there was none."""
+    def _ping(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.write(encode(Ping()))
+            self._pinged_at = self._measured_at = time.monotonic()
+
+    def _measured(self) -> float | None:
+        """Return the shortest round trip in milliseconds after the last ping of a measurement, else None."""
         sent_at, self._pinged_at = self._pinged_at, None
-        return None if sent_at is None else 1000 * (time.monotonic() - sent_at)
+        if sent_at is None:
+            return None
+        self._round_trips.append(1000 * (time.monotonic() - sent_at))
+        if len(self._round_trips) < PINGS:
+            self._ping()
+            return None
+        shortest = min(self._round_trips)
+        self._round_trips.clear()
+        return shortest
 
     async def _end(self) -> Failed:
         """Return the report of its end."""
