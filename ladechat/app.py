@@ -261,7 +261,8 @@ def run_chat(
     way_back = (
         WayBack(instead.model, _engines_of(options, instead.model), instead.settings.decoder) if instead else None
     )
-    session = Session(engines, options.settings, conversation, recorder, way_back)
+    named = command is not None
+    session = Session(engines, options.settings, conversation, recorder, way_back, named_by_engine=named)
     screen = ChatScreen(
         session,
         options.model,

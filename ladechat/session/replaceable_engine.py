@@ -85,8 +85,7 @@ class ReplaceableEngine(ABC):
     Args:
         new_engine: creates the first engine, and each later one.
         settings: the first engine's settings.
-        conversation: the conversation that is sent with each question. If it names no model, the engine's header does,
-            and says with which settings it begins.
+        conversation: the conversation that is sent with each question.
         way_back: the model to return to if the first one cannot be loaded; None: no other.
 
     Attributes:
@@ -113,7 +112,6 @@ class ReplaceableEngine(ABC):
         self._run = EngineRun(new_engine(settings), self._came, self._ended)
         self._trial: ModelTrial | None = None
         self._way_back = way_back
-        self._header_counts = not conversation.model
         self._watched = Watch()
         self._ready: Ready | None = None
         self._race: RaceTurns | None = None

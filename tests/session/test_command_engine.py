@@ -132,7 +132,7 @@ async def test_a_session_takes_model_and_settings_from_the_command_and_keeps_the
         started.append(over_a_shell(f"{FAKE} nowhere engine", tmp_path, change))
         return started[-1]
 
-    session = Session(new_engine, Settings(decoder="auto"), Conversation())
+    session = Session(new_engine, Settings(decoder="auto"), Conversation(), named_by_engine=True)
     session.start()
     ready: list[Ready] = []
     session.show = lambda events: ready.extend(event for event in events if isinstance(event, Ready))

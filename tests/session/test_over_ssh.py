@@ -126,7 +126,10 @@ class Talk:
 
     def __init__(self, host: Host, logs: Path, after: str = "") -> None:
         self.events: list[Event] = []
-        self.session = Session(lambda _: host.engine(ENGINE, logs, after), Settings(), Conversation(None, 64))
+        conversation = Conversation(None, 64)
+        self.session = Session(
+            lambda _: host.engine(ENGINE, logs, after), Settings(), conversation, named_by_engine=True
+        )
         self.session.show = self.events.extend
         self.session.start()
 
