@@ -26,6 +26,7 @@ test: dev ## run the tests
 test-full: dev real-model ## run the tests, the long counts included
 	@tools/chromium.sh
 	$(IN_VENV)/python -m tools.real_server vllm --only-install
+	@tools/sshd.sh
 	$(IN_VENV)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal -m "" --timeout 3600 $(ARGS)
 	@$(MAKE) test-versions
 

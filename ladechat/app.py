@@ -38,12 +38,12 @@ from ladechat.screens.race import RaceScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.terminal.app_with_look import AppWithLook
 from ladechat.screens.view import ConversationView, welcome
+from ladechat.session.command_engine import engine_of
 from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine import EngineRun, EngineSource, NewEngine
-from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import Comparison
 from ladechat.session.recordings.recorder import Recorder
@@ -255,28 +255,32 @@ def run_chat(
         instructed: replaces the system prompt of `opened` from now on.
         instead: names the fallback model, which answers if the model of `options` cannot be loaded.
     """
-    conversation = Conversation(system, max_new_tokens, options.model, store)
+    command = options.engine_command
+    conversation = Conversation(system, max_new_tokens, options.model if command is None else "", store)
     engines = _engines_of(options, options.model)
     way_back = (
         WayBack(instead.model, _engines_of(options, instead.model), instead.settings.decoder) if instead else None
     )
-    session = Session(engines, options.settings, conversation, recorder, way_back)
+    named = command is not None
+    session = Session(engines, options.settings, conversation, recorder, way_back, named_by_engine=named)
     screen = ChatScreen(
         session,
         options.model,
-        welcome(options.model),
+        welcome(options.model) if command is None else "",
         store=store,
         history=PromptHistory() if store is not None else None,
         opened=opened,
         instructed=instructed,
-        engines=partial(_engines_of, options),
+        engines=partial(_engines_of, options) if command is None else None,
+        command="" if command is None else command.text,
         settings_file=settings_file,
     )
     code = _run(LadechatApp(screen, session, settings_file))
     if store is not None:
         store.close()
     if not code and store is not None and store.latest:
-        print("Kept. ladechat --continue goes on with this conversation.")
+        again = "ladechat --continue" if command is None else "--continue and the same --engine"
+        print(f"Kept. {again} {'goes' if command is None else 'go'} on with this conversation.")
     return code
 
 
@@ -286,7 +290,7 @@ def _engines_of(options: EngineOptions, model: str) -> NewEngine:
         options = replace(options, model=model, pool=None, maps=None)
 
     def new_engine(settings: Settings) -> EngineSource:
-        return LiveEngine(replace(options, settings=settings).command())
+        return engine_of(options.with_settings(settings))
 
     return new_engine
 

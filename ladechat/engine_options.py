@@ -1,19 +1,21 @@
 """The options of an engine, and its command line. Each option is described once, here.
 
-An engine may be any command that speaks the protocol: this module knows the command line of ladechat's own engine,
-`ladechat.session.live` runs any command.
+An engine may be any command that speaks the protocol. This module knows the command line of ladechat's own engine;
+`ladechat.session.live` runs that, `ladechat.session.command_engine` a command of the user's.
 """
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import asdict
 
 from ladechat import catalog
-from ladechat.protocol import Settings, Value
+from ladechat.engine_command import EngineCommand
+from ladechat.protocol import Configure, Settings, Value
 
 Model = Annotated[
     str, typer.Option("--model", "-m", help="A folder, a GGUF file, a hub id, or demo, the bundled model.")
@@ -73,12 +75,16 @@ Passes = Annotated[
 ]
 
 
+NO_OPTIONS = ("settings", "engine_command")
+"""The fields of `EngineOptions` that are no options of `ladechat engine` themselves."""
+
+
 @dataclass(frozen=True)
 class EngineOptions:
     """The model, its device and dtype, and the first settings.
 
-    Each field but the last is an option of the commands that start an engine, and of `ladechat engine` itself, which
-    receives it by `arguments`.
+    Each field but the last two is an option of the commands that start an engine, and of `ladechat engine` itself,
+    which receives it by `arguments`.
 
     Attributes:
         model: a folder, a GGUF file, a hub id, or "demo", the bundled model.
@@ -93,6 +99,7 @@ class EngineOptions:
         tensor_parallel: the number of GPUs that share the model.
         passes: how llama.cpp computes the passes of a GGUF file.
         settings: the decoder, the given values of its parameters, and the sampling settings.
+        engine_command: the user's command that is the engine, with options of its own; None: an engine of this machine.
     """
 
     model: Model = "demo"
@@ -106,6 +113,14 @@ class EngineOptions:
     tensor_parallel: TensorParallel = 1
     passes: Passes = "auto"
     settings: Settings = field(default_factory=Settings)
+    engine_command: EngineCommand | None = None
+
+    def with_settings(self, settings: Settings) -> "EngineOptions":
+        """Return the options of the next engine, which starts with the settings that the user has requested by now."""
+        command = self.engine_command
+        if command is not None and settings != self.settings:
+            command = replace(command, change=Configure(**asdict(settings)))
+        return replace(self, settings=settings, engine_command=command)
 
     def command(self) -> list[str]:
         """Return the command line of such an engine, with the present Python interpreter.
@@ -115,17 +130,22 @@ class EngineOptions:
         return [sys.executable, "-P", "-m", "ladechat", "engine", *self.arguments()]
 
     def arguments(self) -> Iterator[str]:
-        """Yield the arguments of `ladechat engine`."""
-        for one in fields(self):
-            if one.name != "settings":
-                yield from _option(one.name, getattr(self, one.name))
+        """Yield the arguments of `ladechat engine`, or of another command with these options."""
+        given: Settings | Configure = self.settings
+        if self.engine_command is not None:
+            given = self.engine_command.change
+            yield from _option("engine", self.engine_command.text)
+        else:
+            for one in fields(self):
+                if one.name not in NO_OPTIONS:
+                    yield from _option(one.name, getattr(self, one.name))
         known = catalog.parameters()
-        for name, value in self.settings.parameters.items():
+        for name, value in (given.parameters or {}).items():
             if name in known:
                 yield from _option(name, value)
-        for name in self.settings.__struct_fields__:
+        for name in given.__struct_fields__:
             if name != "parameters":
-                yield from _option(name, getattr(self.settings, name))
+                yield from _option(name, getattr(given, name))
 
 
 def _option(name: str, value: Value | float | str | Sequence[str] | None) -> Iterator[str]:

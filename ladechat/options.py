@@ -6,7 +6,8 @@ their options.
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
@@ -14,18 +15,23 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from ladechat import catalog
-from ladechat.engine_options import QUANTIZATIONS, WAYS_OF_PASSES, EngineOptions
+from ladechat.engine_choice import EngineOfCommand, chosen_command
+from ladechat.engine_options import NO_OPTIONS, QUANTIZATIONS, WAYS_OF_PASSES, EngineOptions
 from ladechat.preferences import DRAWING, SETTINGS, Preferences, Setting, SettingsFile
-from ladechat.protocol import Parameter, Settings, Value
+from ladechat.protocol import Configure, Parameter, Settings, Value
 from ladechat.refusing import check_count, fail, in_short, joined_with
 from ladechat.terminal import say
 
-SETTINGS_FILE = "settings_file"
+SETTINGS_FILE, COMMAND = "settings_file", "engine_command"
+PREFERRED = ("model", "system", "max_new_tokens", *DRAWING)
+"""The options for which the settings file has a value."""
 MOST_SEARCH_SECONDS = 86_400
 MOST_GPUS = 1024
 """The most GPUs that can share a model. No machine has as many."""
 
-ENGINE = {name: kind for name, kind in get_type_hints(EngineOptions, include_extras=True).items() if name != "settings"}
+ENGINE = {
+    name: kind for name, kind in get_type_hints(EngineOptions, include_extras=True).items() if name not in NO_OPTIONS
+}
 """The model, its device and dtype, and the other options of an engine: each a field of `EngineOptions`."""
 
 AUTOMATIC = catalog.DECODERS["auto"]
@@ -115,7 +121,8 @@ PARAMETERS = dict(_parameter_options())
 def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = False) -> Callable[..., None]:
     """Give a command all these options; they are passed, checked, as its parameter `engine`, an `EngineOptions`.
 
-    A command with a parameter `settings_file` receives the user's file, which supplies the options that are not given.
+    The engine of a command with a parameter `context` may also be a command of the user's. With a second one named
+    `settings_file` it receives the user's file, which supplies the options that are not given.
 
     Args:
         command: the command.
@@ -131,20 +138,28 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
 
     taken = inspect.signature(command).parameters
     own = [one for name, one in taken.items() if name not in ("engine", SETTINGS_FILE, "context")]
-    reads_file = SETTINGS_FILE in taken
-    if reads_file or "context" in taken:
+    reads_file, takes_command = SETTINGS_FILE in taken, "context" in taken
+    if takes_command:
+        shared.append(
+            inspect.Parameter(COMMAND, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=EngineOfCommand)
+        )
         own.insert(0, inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
 
     @wraps(command)
     def called(**given: Any) -> None:
         preferences = Preferences()
+        typed = _given_by_name(given)
+        chosen = set(typed)
         if reads_file:
             settings_file = SettingsFile()
             preferences = settings_file.preferences
-            given |= _preferred(preferences, given)
+            given |= {name: getattr(preferences, name) for name in PREFERRED if name not in typed}
             given[SETTINGS_FILE] = settings_file
-        if "context" not in taken:
-            given.pop("context", None)
+            chosen |= settings_file.names
+        text, elsewhere = given.pop(COMMAND, None), None
+        if takes_command and given["context"].invoked_subcommand is None:
+            local = [option_of(name) for name in ENGINE if name in typed]
+            elsewhere = chosen_command(text, preferences.engine, local)
         engine = {name: given.pop(name) for name in ENGINE}
         check_quantize(engine["quantize"])
         check_passes(engine["passes"])
@@ -158,7 +173,9 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
         check_parameters(decoder, parameters)
         parameters = {**preferences.parameters, **parameters}
         settings = checked(decoder, parameters, {name: given.pop(name) for name in DRAWING})
-        command(engine=EngineOptions(**engine, settings=settings), **given)
+        if elsewhere is not None:
+            elsewhere = replace(elsewhere, change=_change(settings, chosen))
+        command(engine=EngineOptions(**engine, settings=settings, engine_command=elsewhere), **given)
 
     ordered = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own]
     called.__signature__ = inspect.Signature([*ordered, *shared])  # type: ignore[attr-defined]  # where typer looks
@@ -166,11 +183,22 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
     return called
 
 
-def _preferred(preferences: Preferences, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings file's values for the options that were not given."""
+def _given_by_name(given: Mapping[str, Any]) -> set[str]:
+    """Return the names of the options that do not have their defaults."""
+    if "context" not in given:
+        return set()
     source = given["context"].get_parameter_source
-    names = ("model", "system", "max_new_tokens", *DRAWING)
-    return {name: getattr(preferences, name) for name in names if getattr(source(name), "name", "") == "DEFAULT"}
+    return {name for name in given if getattr(source(name), "name", "") != "DEFAULT"}
+
+
+def _change(settings: Settings, chosen: Collection[str]) -> Configure:
+    """Return the change to the settings that were chosen, on the command line or in the settings file."""
+    decides = {"decoder", "auto", *PARAMETERS} & set(chosen)
+    return Configure(
+        decoder=settings.decoder if decides else None,
+        parameters=settings.parameters or None,
+        **{name: getattr(settings, name) for name in DRAWING if name in chosen},
+    )
 
 
 def report(settings_file: SettingsFile) -> None:

@@ -1,6 +1,6 @@
 """The saved settings: one table for the file, its defaults and docs/settings.md."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
@@ -45,6 +45,13 @@ class Preferences(SamplingSettings, frozen=True, kw_only=True):
             extra={"wants": "a name or a path in quotes"},
         ),
     ] = "demo"
+    engine: Annotated[
+        Text | None,
+        Meta(
+            description="A command that speaks the protocol, in the place of a model.",
+            extra={"wants": "a command in quotes"},
+        ),
+    ] = None
     decoder: Annotated[
         str | None,
         Meta(description="How answers are decoded.", extra={"wants": "the name of a decoder"}),
@@ -155,6 +162,11 @@ class SettingsFile:
         self.preferences, wrong = _understood(self._text)
         for keys, problem in wrong.items():
             self._leave_out(keys, problem)
+
+    @property
+    def names(self) -> Set[str]:
+        """The settings that the file has, with a valid value."""
+        return {key for key, value in parsed(self._text).items() if _problem(key, value) is None}
 
     def refuse(self, name: str, problem: str) -> None:
         """Ignore a value that only the app can check, such as a theme: it is reported like the other problems."""

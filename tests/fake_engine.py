@@ -43,6 +43,7 @@ class FakeEngine:
         stack_dumps: how often it was asked for its thread stacks.
         pace: steps a second that it was told; it takes none at 0, and as many as it can at any other.
         last_line: of its log, as if it had one.
+        first_words: what it says before its header, if it were a command of the user's.
         watched, costs_watched: whether it was told that somebody looks at pseudo states, or at what passes cost.
         fail_next: what the next question fails with, instead of an answer.
         notices: what it says of its checkpoint.
@@ -71,7 +72,7 @@ class FakeEngine:
         self.watched = self.costs_watched = False
         self.fail_next: protocol.FailureCode | None = None
         self.notices: list[str] = []
-        self.last_line = ""
+        self.last_line = self.first_words = ""
         self.trim_next = self.prompt_cached = self.folds_system = False
         self.hold_end = False
         self.single_token: str | None = None
@@ -121,6 +122,8 @@ class FakeEngine:
                 self.pace = command.steps_per_second
                 self._asked_for = self._asked_for + 1 if command.step else 0
                 self._work()
+            case protocol.Ping():
+                self._say(protocol.Pong())
             case protocol.Stop():
                 if self._turn is not None:
                     self._finish("stopped")

@@ -228,7 +228,7 @@ def test_an_engine_that_cannot_be_run_and_an_answer_that_cannot_be_written_are_t
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("ladechat.shell.ask.LiveEngine", lambda _: FakeEngine())
+    monkeypatch.setattr("ladechat.shell.ask.engine_of", lambda _: FakeEngine())
     monkeypatch.setattr("ladechat.shell.ask.forget_output", lambda: None)
     with monkeypatch.context() as patched:
         patched.setattr(FakeEngine, "start", fails)

@@ -30,7 +30,7 @@ class Scripted:
 
     said: tuple[Event, ...] = ()
     log = Path("engine.log")
-    last_line = ""
+    last_line = first_words = ""
 
     def __init__(self, command: list[str]) -> None:
         pass
@@ -72,7 +72,7 @@ def finished(reason: protocol.FinishReason, text: str = "") -> TurnFinished:
 
 def ask_scripted(monkeypatch: pytest.MonkeyPatch, *events: Event, as_json: bool = False) -> int:
     monkeypatch.setattr(Scripted, "said", events)
-    monkeypatch.setattr(ask, "LiveEngine", Scripted)
+    monkeypatch.setattr(ask, "engine_of", Scripted)
     return ask.run(EngineOptions(), [Message(role="user", content="?")], None, as_json=as_json)
 
 

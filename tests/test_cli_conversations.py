@@ -137,3 +137,13 @@ def test_conversations_that_cannot_be_read_are_not_said_to_be_none_nor_is_an_old
     way_out = ("chmod",) if what != "a file in its place" else ()
     check_refused("--continue", says=(f"{named} cannot be read: ", *way_out))
     assert started_with == []
+
+
+def test_a_conversation_goes_on_with_the_command_of_the_engine_whatever_model_answered_it(
+    started_with: list[dict[str, Any]],
+) -> None:
+    write(store_folder(), "a", exchange("Old?", model="owner/x"))
+    check_runs("--continue", "--engine", "sh -c true")
+    (given,) = started_with
+    assert given["opened"].title == "Old?" and given["instead"] is None
+    assert given["options"].engine_command.words == ("sh", "-c", "true")

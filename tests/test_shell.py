@@ -101,7 +101,7 @@ def test_commands_are_listed_with_all_of_their_sentence(group: list[str], column
 def test_what_a_film_lacks_is_said_before_a_race_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("PIL", "ladechat.export.glyphs"):
         monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setattr(race, "LiveEngine", lambda *_: pytest.fail("an engine was made"))
+    monkeypatch.setattr(race, "engine_of", lambda *_: pytest.fail("an engine was made"))
     result = CliRunner().invoke(cli.app, ["race", "hi", "--export", str(tmp_path / "x.gif")])
     assert result.exit_code == 2 and "Pillow" in result.stderr and result.stderr.count("\n") == 1
 

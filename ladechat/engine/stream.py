@@ -10,7 +10,18 @@ from typing import NoReturn
 
 import msgspec
 
-from ladechat.protocol import MAX_LINE_BYTES, Command, Event, ProtocolError, Shutdown, Stop, decode_command, encode
+from ladechat.protocol import (
+    MAX_LINE_BYTES,
+    Command,
+    Event,
+    Ping,
+    Pong,
+    ProtocolError,
+    Shutdown,
+    Stop,
+    decode_command,
+    encode,
+)
 
 SECONDS_FOR_A_LINE = 1.0
 """How long the process, when it ends, waits for a line that is being written: its reader may hang."""
@@ -66,6 +77,8 @@ class EventStream:
 class Inbox:
     """Reads commands in a thread of its own. A shutdown, or the end of the input, ends the process in any state.
 
+    Pings are answered by another thread, at once: this one must not wait for a reader who does not read.
+
     Attributes:
         stop_came: whether a stop was among the commands so far.
     """
@@ -75,7 +88,9 @@ class Inbox:
         self._stream = stream
         self.stop_came = False
         self._queue: queue.SimpleQueue[Command | ProtocolError] = queue.SimpleQueue()
+        self._pings: queue.SimpleQueue[Ping | None] = queue.SimpleQueue()
         threading.Thread(target=self._read, name="commands", daemon=True).start()
+        threading.Thread(target=self._answer_pings, name="pings", daemon=True).start()
 
     def wait(self) -> Command | ProtocolError:
         """Wait for the next command; return it, or an error for a line that is none."""
@@ -97,10 +112,17 @@ class Inbox:
                 command = ProtocolError(f"it could not be read ({type(error).__name__})")
             if isinstance(command, Shutdown):
                 break
-            if command is not None:
+            if isinstance(command, Ping):
+                self._pings.put(command)
+            elif command is not None:
                 self.stop_came |= isinstance(command, Stop)
                 self._queue.put(command)
+        self._pings.put(None)
         self._stream.end_process()
+
+    def _answer_pings(self) -> None:
+        for _ in iter(self._pings.get, None):
+            self._stream.emit(Pong())
 
     @staticmethod
     def _command(line: bytes) -> Command | ProtocolError | None:

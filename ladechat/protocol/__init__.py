@@ -1,6 +1,7 @@
 """The contract between an engine and the programs that watch it: commands, events, and their encoding as lines."""
 
 from ladechat.protocol.codec import COMMANDS, EVENTS, decode_command, decode_event, encode
+from ladechat.protocol.head import Head, read_head
 from ladechat.protocol.messages import (
     FORMAT,
     MAX_LINE_BYTES,
@@ -24,7 +25,9 @@ from ladechat.protocol.messages import (
     Loading,
     Pace,
     PassCosts,
+    Ping,
     PolicyChoice,
+    Pong,
     Prefilling,
     ProtocolError,
     Ready,
@@ -93,6 +96,7 @@ __all__ = [
     "FailureCode",
     "FinishReason",
     "Generate",
+    "Head",
     "Header",
     "HistoryTrimmed",
     "LensView",
@@ -103,7 +107,9 @@ __all__ = [
     "Parameter",
     "PassCost",
     "PassCosts",
+    "Ping",
     "PolicyChoice",
+    "Pong",
     "PoolView",
     "Prefilling",
     "ProtocolError",
@@ -130,4 +136,5 @@ __all__ = [
     "decode_command",
     "decode_event",
     "encode",
+    "read_head",
 ]

@@ -24,6 +24,7 @@ from ladechat.protocol.values import (
     LensView,
     Memory,
     Message,
+    Milliseconds,
     Number,
     PassCost,
     Piece,
@@ -46,7 +47,7 @@ from ladechat.protocol.values import (
 )
 
 FORMAT = "ladechat"
-VERSION = "4.3"
+VERSION = "4.4"
 """Major.minor. A new kind or key raises the minor version. A changed meaning, or a new value where readers know all
 values, raises the major one: readers refuse later major versions, and accept earlier ones."""
 
@@ -130,6 +131,10 @@ class Pace(Command, frozen=True, tag="pace"):
 
     steps_per_second: StepsPerSecond | None = None
     step: bool = False
+
+
+class Ping(Command, frozen=True, tag="ping"):
+    """Answer with a `Pong` at once, whatever the engine is doing: how long that takes is the latency of the link."""
 
 
 class Shutdown(Command, frozen=True, tag="shutdown"):
@@ -370,6 +375,14 @@ class Failed(Event, frozen=True, tag="failed"):
         Any other failure is a notice: the engine continues.
         """
         return self.fatal or self.turn == turn
+
+
+class Pong(Event, frozen=True, tag="pong"):
+    """The answer to a `Ping`. An engine leaves `round_trip_ms` empty: the side that sends the pings measures it, and
+    writes the shortest of several into the last one's answer.
+    """
+
+    round_trip_ms: Milliseconds | None = None
 
 
 # --- events that the user's side adds to a recording ---------------------------------------------------------------

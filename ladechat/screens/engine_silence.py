@@ -34,14 +34,18 @@ class EngineSilence:
             self._next = call_later(self._screen, SECONDS_TO_LISTEN, self.look)
 
     def look(self) -> None:
-        """Warn if the engine should have sent something and is silent for too long; then schedule the next check."""
+        """Warn if the engine should have sent something and is silent for too long, or if its command says something
+        else; then schedule the next check.
+        """
         if self._next is not None:
             self._next.cancel()
             self._next = None
-        seconds = self._session.stuck_for()
+        seconds, words = self._session.stuck_for(), self._session.first_words
         if seconds is not None:
             self._warn(f"no word from the engine for {seconds:.0f} s · F5 starts it again")
+        elif words:
+            self._warn(f"waiting for the engine, which says: {words}")
         elif self._warned:
             self._warn("")
-        self._warned = seconds is not None
+        self._warned = seconds is not None or bool(words)
         self.look_later()

@@ -39,6 +39,13 @@ class Adjustable(NamedTuple):
     value: str
 
 
+def configured(settings: Settings, change: Configure) -> Settings:
+    """Return the settings after a change."""
+    given = {name: getattr(change, name) for name in change.__struct_fields__}
+    given["parameters"] = {**settings.parameters, **(change.parameters or {})}
+    return msgspec.structs.replace(settings, **{name: value for name, value in given.items() if value is not None})
+
+
 def owner_of(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> DecoderInfo | None:
     """Return the decoder whose parameters can be set: the chosen one, or the manual form of an automatic one."""
     info = decoders.get(settings.decoder)

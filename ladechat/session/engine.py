@@ -21,6 +21,7 @@ from ladechat.protocol import (
     Header,
     PassCosts,
     PolicyChoice,
+    Pong,
     Prefilling,
     ProtocolError,
     Settings,
@@ -37,6 +38,11 @@ class EngineSource(Protocol):
     @property
     def last_line(self) -> str:
         """The last line of its log, which is complete after `close`; "" if there is none."""
+        ...
+
+    @property
+    def first_words(self) -> str:
+        """What a command has written so far that is not an engine's header, its last line; "" once the header came."""
         ...
 
     async def start(self) -> None:
@@ -167,6 +173,11 @@ class EngineRun:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    @property
+    def first_words(self) -> str:
+        """See `EngineSource.first_words`."""
+        return self._engine.first_words
+
     def reset_silence(self) -> None:
         """Count the silence from now."""
         self._silent_since = time.monotonic()
@@ -190,7 +201,8 @@ class EngineRun:
         try:
             await self._engine.start()
             async for last in self._engine.events():
-                self.reset_silence()
+                if not isinstance(last, Pong):  # which an engine that is stuck sends too
+                    self.reset_silence()
                 self.came(last)
             await self._engine.close()  # only now all of its log is there, of which the reason is a line
             why = and_last_line("The engine has ended.", self._engine)

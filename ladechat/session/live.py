@@ -63,6 +63,11 @@ class LiveEngine:
         return self._process.returncode if self._process else None
 
     @property
+    def first_words(self) -> str:
+        """See `EngineSource.first_words`: ladechat's own engine begins with its header."""
+        return ""
+
+    @property
     def last_line(self) -> str:
         """The last line that it has written to standard error; "" if there is none. It does not need a writable log."""
         lines = self._end_of_log.split("\n")
@@ -114,7 +119,7 @@ class LiveEngine:
         order = Order(restarts=False)
         last: Event | None = None
         unsaid: ProtocolError | None = None
-        async for line in _lines(self._process.stdout):
+        async for line in self._lines(self._process.stdout):
             try:
                 if isinstance(line, ProtocolError):
                     raise line
@@ -136,6 +141,10 @@ class LiveEngine:
             yield _left_out(unsaid, Event())
         await asyncio.wait([self._ending])
 
+    def _lines(self, stream: asyncio.StreamReader) -> AsyncIterator[bytes | ProtocolError]:
+        """Yield the lines in which its events are expected; for a line that is too long, an error."""
+        return _lines(stream)
+
     async def close(self) -> None:
         """End the engine and all processes that it has started: ask, wait a little, then kill.
 
@@ -147,6 +156,8 @@ class LiveEngine:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SECONDS_TO_LEAVE):
                 await self.send(Shutdown())
+                if self._process.stdin is not None:
+                    self._process.stdin.close()  # its end ends what does not know the command, or does not get it
                 await asyncio.wait([self._ending])
         if self._process.returncode is None:
             _kill_group_of(self._process)
@@ -187,18 +198,21 @@ class LiveEngine:
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | ProtocolError]:
-    """Yield whole lines with their line ends; for a line that is too long, an error."""
+    """Yield whole lines with their line ends; for a line that is too long, an error before its end has come."""
     too_long = False
     while True:
         try:
             line = await stream.readuntil(b"\n")
         except asyncio.LimitOverrunError as error:
             await stream.readexactly(error.consumed)
+            if not too_long:
+                yield ProtocolError(f"it is longer than {MAX_LINE_BYTES // 2**20} MiB")
             too_long = True
         except asyncio.IncompleteReadError:
             return
         else:
-            yield ProtocolError(f"it is longer than {MAX_LINE_BYTES // 2**20} MiB") if too_long else line
+            if not too_long:
+                yield line
             too_long = False
 
 

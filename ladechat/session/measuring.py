@@ -14,6 +14,7 @@ from ladechat.protocol import (
     Header,
     Loading,
     Message,
+    Pong,
     Ready,
     Step,
     Stop,
@@ -118,7 +119,8 @@ class Measuring:
         try:
             await self._engine.start()
             async for event in self._engine.events():
-                self._silent_since = time.monotonic()
+                if not isinstance(event, Pong):
+                    self._silent_since = time.monotonic()
                 if not await self._take(event):
                     break
             else:
@@ -235,8 +237,8 @@ class RaceTurns:
         self._began = False
         self._closed = False
 
-    last_line = ""
-    """Empty: the session reports the end of its engine."""
+    last_line = first_words = ""
+    """Empty: the session reports what its engine says, and its end."""
 
     # --- called by the race -------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from functools import partial
 from msgspec.structs import asdict, replace
 
 from ladechat.protocol import Command, Configure, Event, Failed, Header, Loading, Pace, Ready, Settings, Watch
-from ladechat.session.change import ViewerPace, settings_for
+from ladechat.session.change import ViewerPace, configured, settings_for
 from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.engine import LOADED, SILENCE_SECONDS, EngineRun, NewEngine, State
 from ladechat.session.measuring import REPLACED, RaceTurns
@@ -190,6 +190,11 @@ class ReplaceableEngine(ABC):
             await self._trial.close()
         await self._run.close()
 
+    @property
+    def first_words(self) -> str:
+        """What the engine's command says instead of beginning as an engine; "" if it says nothing, or has begun."""
+        return self._run.first_words if self.state is State.STARTING else ""
+
     def stuck_for(self) -> float | None:
         """Return the seconds of silence of an engine that should have sent something; None if it is well, or paused."""
         return self._run.silent_for(self.most_silence)
@@ -311,9 +316,7 @@ class ReplaceableEngine(ABC):
 
     def configure(self, change: Configure) -> None:
         """Request other settings. The engine reports which are active then."""
-        given = {name: getattr(change, name) for name in change.__struct_fields__}
-        given["parameters"] = {**self.requested.parameters, **(change.parameters or {})}
-        self.requested = replace(self.requested, **{name: value for name, value in given.items() if value is not None})
+        self.requested = configured(self.requested, change)
         self._run.send(change)
 
     def set_pace(self, pace: ViewerPace) -> None:

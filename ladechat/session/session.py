@@ -55,6 +55,8 @@ class Session(ReplaceableEngine):
     Args:
         new_engine, settings, conversation, way_back: see `ReplaceableEngine`.
         recorder: receives every event; a recording may be running already.
+        named_by_engine: whether the engine's header says which model answers, and the first settings, as that of a
+            command of the user's.
 
     Attributes:
         show: called with events to draw, in their order.
@@ -68,8 +70,11 @@ class Session(ReplaceableEngine):
         conversation: Conversation,
         recorder: Recorder | None = None,
         way_back: WayBack | None = None,
+        *,
+        named_by_engine: bool = False,
     ) -> None:
         super().__init__(new_engine, settings, conversation, way_back)
+        self._named_by_engine = named_by_engine
         self.recorder = recorder or Recorder()
         self.show: Callable[[Sequence[Event]], None] = lambda _: None
         self.give_back: Callable[[str, bool], None] = lambda *_: None
@@ -231,6 +236,9 @@ class Session(ReplaceableEngine):
         self.changed()
 
     def _came(self, event: Event) -> None:
+        if isinstance(event, Header) and self._named_by_engine:
+            self.requested = event.settings
+            self.conversation.use_model(event.model)
         if isinstance(event, Ready):
             self._ready = event
         if isinstance(event, Failed) and event.fatal:

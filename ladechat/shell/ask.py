@@ -25,8 +25,8 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
+from ladechat.session.command_engine import engine_of
 from ladechat.session.engine import and_last_line
-from ladechat.session.live import LiveEngine
 from ladechat.session.race import PLAIN
 from ladechat.shell.word_wrap import WordWrap
 from ladechat.terminal import Status, forget_output, shown
@@ -55,7 +55,7 @@ def run(options: EngineOptions, messages: Sequence[Message], max_new_tokens: int
 
 
 async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter | AnswerPrinter") -> int:
-    engine = LiveEngine(options.command())
+    engine = engine_of(options)
     try:
         await engine.start()
     except OSError as error:

@@ -134,7 +134,7 @@ def chat(
     opened = latest(store) if go_on else None
     warm = not no_save and engine.warm_start is not False
     asked = engine = replace(engine, model=found_anywhere(engine.model), warm_start=warm)
-    if opened is not None:
+    if opened is not None and engine.engine_command is None:
         engine = as_answered(opened, asked, context, settings_file.preferences)
     if not in_terminal():
         fail('The app needs a terminal; in a pipe or a script use: ladechat ask "your question".')
@@ -142,7 +142,7 @@ def chat(
     gc.disable()  # until the first frame is shown: what is imported and built for it is not garbage
     from ladechat.app import run_chat
 
-    recorder = _recorder(record, engine.model)
+    recorder = _recorder(record, engine.model if engine.engine_command is None else "engine")
     settings_file.writable = not no_save
     code = run_chat(
         engine,

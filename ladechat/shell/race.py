@@ -21,7 +21,7 @@ from ladechat.options import PARAMETERS, check_belong, check_length, option_of, 
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.refusing import USAGE_ERROR, fail
-from ladechat.session.live import LiveEngine
+from ladechat.session.command_engine import engine_of
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
 from ladechat.session.race import PLAIN, Lane, conclusions, speedup
 from ladechat.shell.reopening import is_given
@@ -81,7 +81,7 @@ def race(
     messages.append(Message(role="user", content=question))
     cells = size_of(size)
     _check_export(export, sized=size is not None, force=force)
-    measuring = Measuring(LiveEngine(engine.command()), messages, names, max_new_tokens)
+    measuring = Measuring(engine_of(engine), messages, names, max_new_tokens)
     if export is None and _in_terminal():
         check_screen()
         raise typer.Exit(_on_screen(measuring))

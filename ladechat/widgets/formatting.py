@@ -186,6 +186,11 @@ def describe_model(event: Ready) -> str:
     return f"{_size(event)} · context {event.context_length:,}"
 
 
+def describe_link(round_trip_ms: float) -> str:
+    """Return the latency of the link to the engine: "link 23 ms", below 10 ms with a digit more."""
+    return f"link {round_trip_ms:.{0 if round_trip_ms >= 10 else 1}f} ms"
+
+
 def describe_memory(memory: Memory | None) -> str:
     """Return the memory that the engine uses, on a GPU or else in RAM, and the share of the KV cache."""
     if memory is None:

@@ -24,7 +24,7 @@ REOPENED = "reopened: how these answers were decoded is not kept"
 """Shown below a reopened conversation instead of the figures."""
 RESTORED = "no new answer came: the one before is kept · how it was decoded is not"
 """Shown below an answer whose regeneration failed."""
-STATUS_PARTS = ("model", "device", "dtype", "facts", "memory")
+STATUS_PARTS = ("model", "device", "link", "dtype", "facts", "memory")
 
 
 class Bookmark(msgspec.Struct):
@@ -236,6 +236,8 @@ class Presenter:
                     formatting.describe_finish(whole, answer.remembered, limit_meant=meant, timed=answer.untimed == 0)
                 )
                 self.say(READY)
+            case protocol.Pong() if event.round_trip_ms is not None:
+                self._status.link = formatting.describe_link(event.round_trip_ms)
             case protocol.Failed():
                 self._show_failure(event)
             case protocol.ConversationCleared():
@@ -290,7 +292,7 @@ class Presenter:
     def _show_ready(self, event: protocol.Ready) -> None:
         self._now.model, self._now.system_said = formatting.name_of(event.model), False
         status = self._status
-        status.model, status.device, status.dtype = self._now.model, event.device, event.dtype
+        status.model, status.device, status.link, status.dtype = self._now.model, event.device, "", event.dtype
         status.facts, status.memory = formatting.describe_model(event), formatting.describe_memory(event.memory)
         self._now.decoders = formatting.announced(event.decoders)
         self._side.show_model(event)
@@ -313,6 +315,7 @@ class Presenter:
         self._transcript.notice(formatting.describe_failure(event), "alert")
         if event.fatal:
             self._in_turn = self._expecting = False
+            self._status.link = ""
             self.say(ENDED)
         elif event.turn is not None and not self._in_turn:  # else a TurnFinished follows
             self._expecting = False

@@ -13,7 +13,7 @@ import pytest
 
 from ladechat.engine import watcher
 from ladechat.engine.stream import EventStream, Inbox
-from ladechat.protocol import ProtocolError, Shutdown, Stop, encode
+from ladechat.protocol import Ping, Pong, ProtocolError, Shutdown, Stop, decode_event, encode
 from tests.waiting import brings, patience, wait_for
 
 DEEP = b'{"command":"generate","turn":1,"messages":' + b"[" * 100_000 + b"\n"
@@ -84,6 +84,28 @@ def test_a_shutdown_and_the_end_of_the_input_end_the_process(says: bytes, monkey
         os.write(writer, says)
         os.close(writer)
     assert inbox.poll() is None
+
+
+def test_a_ping_is_answered_while_nobody_takes_commands() -> None:
+    reader, writer = os.pipe()
+    events, to_here = os.pipe()
+    inbox = Inbox(reader, EventStream(to_here))
+    os.write(writer, encode(Ping()) + encode(Stop()))
+    with os.fdopen(events, "rb") as lines:
+        assert isinstance(decode_event(lines.readline()), Pong)
+    assert inbox.wait() == Stop(), "a ping is no command for the engine"
+
+
+def test_pings_to_an_engine_whose_events_nobody_reads_do_not_keep_it_from_its_commands() -> None:
+    reader, writer = os.pipe()
+    _, to_here = os.pipe()
+    os.set_blocking(to_here, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(to_here, b"x" * 4096):
+            pass
+    inbox = Inbox(reader, EventStream(to_here))
+    os.write(writer, encode(Ping()) + encode(Stop()))
+    assert inbox.wait() == Stop()
 
 
 @contextlib.contextmanager

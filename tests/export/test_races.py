@@ -55,7 +55,7 @@ def test_a_race_becomes_a_file_that_overwrites_nothing(tmp_path: Path) -> None:
 def test_a_race_that_is_exported_is_measured_first_and_its_table_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(race, "LiveEngine", lambda _: FakeEngine(answers=("The",)))
+    monkeypatch.setattr(race, "engine_of", lambda _: FakeEngine(answers=("The",)))
     monkeypatch.setattr(race, "_in_terminal", lambda: True)
     monkeypatch.setattr(race, "_measured", lambda measuring: measuring.run())
     sized = ["--export", str(tmp_path / "race.svg"), "--size", "90x20"]

@@ -17,7 +17,7 @@ class ForkedEngine:
         settings: what it begins with.
     """
 
-    last_line = ""
+    last_line = first_words = ""
 
     def __init__(self, model: Path, settings: Settings) -> None:
         self._model, self._settings = model, settings

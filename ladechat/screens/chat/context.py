@@ -27,11 +27,20 @@ class ChatContext:
     each, and `available` if some of them are not always available.
 
     Attributes:
+        engine_command: the user's command that is the engine; "" for an engine of this machine.
         command: the text after the slash while that command runs; "" for actions of keys and lists.
     """
 
-    def __init__(self, screen: Screen[None], session: Session, view: ConversationView, prompt: Prompt) -> None:
+    def __init__(
+        self,
+        screen: Screen[None],
+        session: Session,
+        view: ConversationView,
+        prompt: Prompt,
+        engine_command: str = "",
+    ) -> None:
         self.screen, self.session, self.view, self.prompt = screen, session, view, prompt
+        self.engine_command = engine_command
         self.notify = screen.notify
         self.command = ""
         self._way_on = START_AGAIN
@@ -47,6 +56,8 @@ class ChatContext:
         loading = self.session.state in (State.STARTING, State.LOADING, State.DOWNLOADING)
         both = f"{START_AGAIN}, {OTHER_MODEL}" if loading else START_AGAIN
         self._way_on = OTHER_MODEL if why.code in OF_THE_MODEL else both
+        if self.engine_command:
+            self._way_on = START_AGAIN
         self.view.presenter.say(f"{ENDED} · {self._way_on}")
 
     def refuse(self, why: str, command: str | None = None, severity: SeverityLevel = "warning") -> None:

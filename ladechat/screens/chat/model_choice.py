@@ -17,6 +17,7 @@ from ladechat.widgets.presenter import STARTING
 STILL_ENDING = "The engine before is still being ended: try again in a moment."
 STAYS = "goes on answering."
 STILL_LOADING = "goes on loading."
+OF_THE_COMMAND = "The engine's command has a model of its own: leave, and start with another --engine or without one."
 LOADED_INSTEAD = "is loaded instead."
 
 Engines = Callable[[str], NewEngine]
@@ -56,7 +57,9 @@ class ModelChoice:
     def action_model(self, name: str = "") -> None:
         """Use the model of this name; without one, show a list."""
         self._typed = self._chat.command if name else ""
-        if name:
+        if self._chat.engine_command:
+            self._chat.refuse(OF_THE_COMMAND)
+        elif name:
             self._use(name)
         else:
             list_models = partial(known_models, self._store, tuple(self._used), tuple(self.failed))

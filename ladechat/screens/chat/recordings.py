@@ -85,7 +85,7 @@ class Recordings:
                 said = f"Recorded: {recorded}. /replay shows it, /export makes a page or a film."
                 self._chat.notify(said, timeout=SECONDS_FOR_A_PATH)
         else:
-            path = default_path(self._models.current)
+            path = default_path(self._chat.session.conversation.model or "engine")
             try:
                 self._recorder.start(path)
             except OSError as error:

@@ -63,6 +63,7 @@ class ChatScreen(StyledOnce[None]):
         opened: the conversation to continue.
         instructed: its system prompt from now on; None: it stays as it is.
         engines: creates the engines of another model; None: models cannot be changed.
+        command: the user's command that is the engine; "" for an engine of this machine.
         settings_file: saves the settings; None: nothing is saved.
     """
 
@@ -80,6 +81,7 @@ class ChatScreen(StyledOnce[None]):
         opened: SavedConversation | None = None,
         instructed: str | None = None,
         engines: Engines | None = None,
+        command: str = "",
         settings_file: SettingsFile | None = None,
     ) -> None:
         super().__init__()
@@ -96,7 +98,7 @@ class ChatScreen(StyledOnce[None]):
         self.view = ConversationView(asking, "" if opened else welcome)
         self.silence = EngineSilence(self, session, self.view.presenter.warn)
 
-        self._chat = chat = ChatContext(self, session, self.view, prompt)
+        self._chat = chat = ChatContext(self, session, self.view, prompt, command)
         self._keys = ActiveKeys(chat)
         self._looking_back = LookingBack(chat, self._keys)
         pace = PaceController(chat, self._looking_back)

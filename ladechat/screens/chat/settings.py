@@ -220,17 +220,23 @@ class ChatSettings:
             return
         changes = {name: getattr(requested, name) for name in ("parameters", *DRAWING)}
         conversation = self._session.conversation
-        first = requested.decoder == catalog.first_decoder(conversation.model).name
+        first = not self._chat.engine_command and requested.decoder == catalog.first_decoder(conversation.model).name
         changes[DECODER] = None if first else requested.decoder  # another model may have another default
         try:
-            own = {name: getattr(conversation, name) for name in ("model", "system", "max_new_tokens")}
-            self._settings_file.keep({**changes, **own})
+            own = {name: getattr(conversation, name) for name in ("system", "max_new_tokens")}
+            self._settings_file.keep({**changes, **own, **self._engine})
         except SettingsRefused as refused:
             self._chat.refuse(str(refused), severity="error")
         else:
             conversation.usual_system = conversation.system
             said = f"ladechat begins with these settings the next time: {self._settings_file.path}."
             self._chat.notify(said)
+
+    @property
+    def _engine(self) -> dict[str, str | None]:
+        """What chooses the engine in the file: the user's command, or else the model."""
+        command = self._chat.engine_command
+        return {"engine": command} if command else {"engine": None, "model": self._session.conversation.model}
 
 
 def _own(name: str, value: Any, take: Callable[[str], None], wants: str = "") -> _Own:

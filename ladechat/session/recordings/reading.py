@@ -5,10 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, overload
 
-import msgspec
-
 from ladechat.protocol import (
-    FORMAT,
     MAX_LINE_BYTES,
     VERSION,
     Asked,
@@ -17,6 +14,7 @@ from ladechat.protocol import (
     ProtocolError,
     TurnStarted,
     decode_event,
+    read_head,
 )
 from ladechat.session.engine import Order
 
@@ -32,14 +30,6 @@ MOST_EVENTS = 250_000
 
 class UnreadableRecording(ValueError):
     """Raised for a file that is not a recording, or that this version cannot read; the message says what to do."""
-
-
-class _Head(msgspec.Struct):
-    """The fields of a header that are the same in every version."""
-
-    event: str
-    format: str
-    version: str
 
 
 class RecordingReader:
@@ -161,25 +151,21 @@ def _check_head(path: Path, file: BinaryIO) -> list[str]:
     """Check the format and version in the first line; return messages about the version, and rewind the file."""
     line = file.readline(MAX_LINE_BYTES)
     file.seek(0)
-    try:
-        head = msgspec.json.decode(line, type=_Head)
-        major, minor = (int(part) for part in head.version.split("."))
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError):
-        head = None
-    if head is None or (head.event, head.format) != ("header", FORMAT):
+    head = read_head(line)
+    if head is None:
         raise UnreadableRecording(
             f"{path} is not a recording of ladechat: its first line is no header. "
             "Give a file that was written with --record."
         )
-    own_major, own_minor = (int(part) for part in VERSION.split("."))
-    if major > own_major:
+    if not head.is_readable:
+        major = VERSION.partition(".")[0]
         raise UnreadableRecording(
-            f"{path} is a recording of version {head.version}, and this ladechat reads up to version {own_major}. "
+            f"{path} is a recording of version {head.version}, and this ladechat reads up to version {major}. "
             "Replay it with the version of ladechat that its header names."
         )
     if not line.endswith(b"\n"):
         raise UnreadableRecording(f"{path} ends within its header: it was cut off before anything was recorded.")
-    if major == own_major and minor > own_minor:
+    if head.is_newer:
         return [f"The recording is of version {head.version}, newer than {VERSION}: what is new in it is not shown."]
     return []
 

@@ -132,7 +132,10 @@ class Recorder:
         return [*self._head.values(), *self._past, self._stamped(Closed())] if self._past else []
 
     def record(self, event: Event) -> None:
-        """Process an event of the engine, whether a recording is running or not."""
+        """Process an event of the engine, whether a recording is running or not. Before a header it is held."""
+        if not (self._head or isinstance(event, Header)):
+            self._waiting.append(event)
+            return
         if self._left_out and not isinstance(event, Header):
             event = msgspec.structs.replace(event, seq=event.seq - self._left_out)
         self._last = event

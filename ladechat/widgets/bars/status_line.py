@@ -12,17 +12,20 @@ SEPARATOR = " · "
 ANSWERING = "answering …"
 PAUSED = "paused · Space goes on · → one pass · ← back"
 """Replaces `ANSWERING` in a pause."""
+LEFT = ("device", "link", "dtype", "decoder", "facts", "memory")
+"""What stands at the left, after the model."""
 MIN_MODEL_CELLS = 12
 """A model's name is shortened, rather than left out, while it has at least this much room."""
 
 
 class StatusLine(OneLine):
-    """``model · device · dtype · decoder · facts · memory``; at the right ``activity · rate · waiting · looking for``.
+    """``model · device · link · dtype · decoder · facts · memory``; right: ``activity · rate · waiting · looking for``.
 
     What does not fit is left out, least important first: memory, facts, the owner in the model's name, dtype, device,
-    decoder, and at last the model. The activity stays.
+    link, decoder, and at last the model. The activity stays.
 
     Attributes:
+        link: the latency of the link to an engine that a command of the user's has started; else empty.
         rate: the requested passes per second; empty for full speed.
         paused: whether steps are paused.
         mode: what the user does instead of following the answer, such as looking back at a pass; else empty.
@@ -38,6 +41,7 @@ class StatusLine(OneLine):
 
     model = reactive("")
     device = reactive("")
+    link = reactive("")
     dtype = reactive("")
     decoder = reactive("")
     facts = reactive("")
@@ -71,8 +75,8 @@ class StatusLine(OneLine):
     def _left(self, room: int) -> tuple[str, str]:
         """Return the model, and the rest of the left side, as much as fits into `room` cells."""
         model = printable(self.model)
-        rest = {name: printable(getattr(self, name)) for name in ("device", "dtype", "decoder", "facts", "memory")}
-        for least in ("memory", "facts", "owner", "dtype", "device", "decoder"):
+        rest = {name: printable(getattr(self, name)) for name in LEFT}
+        for least in ("memory", "facts", "owner", "dtype", "device", "link", "decoder"):
             tail = _tail(model, list(filter(None, rest.values())))
             if cell_len(model) + cell_len(tail) <= room:
                 return model, tail
