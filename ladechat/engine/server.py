@@ -23,9 +23,9 @@ from ladechat.engine.failures import (
     worker_ended,
 )
 from ladechat.engine.loading_events import STAGES, LoadingReport, ready
-from ladechat.engine.pace import StepPace
-from ladechat.engine.stream import EventStream, Inbox
-from ladechat.engine.watcher import watch_input
+from ladechat.engine_process.pace import StepPace
+from ladechat.engine_process.stream import EventStream, Inbox
+from ladechat.engine_process.watcher import watch_input
 from ladechat.engine_options import EngineOptions
 from ladechat.garbage import collect_rarely
 from ladechat.model.checkpoint.faults import import_libraries

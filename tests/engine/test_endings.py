@@ -9,9 +9,9 @@ from unittest.mock import Mock
 import pytest
 
 from ladechat.engine import server
-from ladechat.engine.pace import StepPace
+from ladechat.engine_process.pace import StepPace
 from ladechat.engine.server import Engine
-from ladechat.engine.stream import EventStream
+from ladechat.engine_process.stream import EventStream
 from ladechat.engine_options import EngineOptions
 from ladechat.model.checkpoint.files import local_folder, local_gguf
 from ladechat.protocol import Event, Failed, Generate, Header, decode_event
