@@ -255,16 +255,16 @@ def run_chat(
         instructed: replaces the system prompt of `opened` from now on.
         instead: names the fallback model, which answers if the model of `options` cannot be loaded.
     """
-    conversation = Conversation(system, max_new_tokens, options.model, store)
-    engines = _engines_of(options, options.model)
+    conversation = Conversation(system, max_new_tokens, options.named, store)
+    engines = _engines_of(options, options.named)
     way_back = (
-        WayBack(instead.model, _engines_of(options, instead.model), instead.settings.decoder) if instead else None
+        WayBack(instead.named, _engines_of(options, instead.named), instead.settings.decoder) if instead else None
     )
     session = Session(engines, options.settings, conversation, recorder, way_back)
     screen = ChatScreen(
         session,
-        options.model,
-        welcome(options.model),
+        options.named,
+        welcome(options.named),
         store=store,
         history=PromptHistory() if store is not None else None,
         opened=opened,
@@ -282,8 +282,8 @@ def run_chat(
 
 def _engines_of(options: EngineOptions, model: str) -> NewEngine:
     """Return a factory of a model's engines. The named files (pool, maps) belong to the model of `options` only."""
-    if model != options.model:
-        options = replace(options, model=model, pool=None, maps=None)
+    if model != options.named:
+        options = options.with_model(model)
 
     def new_engine(settings: Settings) -> EngineSource:
         return LiveEngine(replace(options, settings=settings).command())

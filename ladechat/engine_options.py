@@ -6,14 +6,15 @@ An engine may be any command that speaks the protocol: this module knows the com
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ladechat import catalog
-from ladechat.protocol import Settings, Value
+from ladechat.protocol import SamplingSettings, Settings, Value
+from ladechat.server_address import ServerAddress, is_server, named, parted
 
 Model = Annotated[
     str, typer.Option("--model", "-m", help="A folder, a GGUF file, a hub id, or demo, the bundled model.")
@@ -72,6 +73,15 @@ Passes = Annotated[
     ),
 ]
 
+Server = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="A server that runs the model: vLLM, SGLang, llama.cpp's, or any with an OpenAI API; --model names one "
+        "of its models.",
+    ),
+]
+
 
 @dataclass(frozen=True)
 class EngineOptions:
@@ -81,7 +91,8 @@ class EngineOptions:
     receives it by `arguments`.
 
     Attributes:
-        model: a folder, a GGUF file, a hub id, or "demo", the bundled model.
+        model: a folder, a GGUF file, a hub id, or "demo", the bundled model; or a server's name for it, "" for its only
+            one.
         device: a torch device; "auto" takes a GPU if there is one.
         dtype: a torch dtype; "auto" is one that is fast on the device.
         quantize: the format to which weights are quantised while they are loaded.
@@ -92,6 +103,7 @@ class EngineOptions:
         layer_search: seconds to search for better layers to skip, before the first answer.
         tensor_parallel: the number of GPUs that share the model.
         passes: how llama.cpp computes the passes of a GGUF file.
+        server: the address of a server that runs the model; None: this machine does.
         settings: the decoder, the given values of its parameters, and the sampling settings.
     """
 
@@ -105,6 +117,7 @@ class EngineOptions:
     layer_search: LayerSearch = 0.0
     tensor_parallel: TensorParallel = 1
     passes: Passes = "auto"
+    server: Server = None
     settings: Settings = field(default_factory=Settings)
 
     def command(self) -> list[str]:
@@ -114,8 +127,23 @@ class EngineOptions:
         """
         return [sys.executable, "-P", "-m", "ladechat", "engine", *self.arguments()]
 
+    @property
+    def named(self) -> str:
+        """The name by which conversations and lists know the model: that of a server comes with its address."""
+        return named(self.server, self.model)
+
+    def with_model(self, name: str) -> "EngineOptions":
+        """Return the same with another model, by its name as in `named`. The files of this one do not fit it."""
+        server, model = parted(name)
+        return replace(self, server=server, model=model, pool=None, maps=None)
+
     def arguments(self) -> Iterator[str]:
-        """Yield the arguments of `ladechat engine`."""
+        """Yield the arguments of `ladechat engine`: to a server, only those that it has to do with."""
+        if self.server is not None:
+            yield from _option("server", self.server)
+            yield from _option("model", self.model or None)
+            yield from self._sampling()
+            return
         for one in fields(self):
             if one.name != "settings":
                 yield from _option(one.name, getattr(self, one.name))
@@ -123,9 +151,12 @@ class EngineOptions:
         for name, value in self.settings.parameters.items():
             if name in known:
                 yield from _option(name, value)
-        for name in self.settings.__struct_fields__:
-            if name != "parameters":
-                yield from _option(name, getattr(self.settings, name))
+        yield from _option("decoder", self.settings.decoder)
+        yield from self._sampling()
+
+    def _sampling(self) -> Iterator[str]:
+        for name in SamplingSettings.__struct_fields__:
+            yield from _option(name, getattr(self.settings, name))
 
 
 def _option(name: str, value: Value | float | str | Sequence[str] | None) -> Iterator[str]:
@@ -145,7 +176,13 @@ def found_anywhere(model: str) -> str:
 
     A saved conversation may be continued from another folder, where a relative name would mean another model, or one
     of the hub. A name that starts with ~ is valid everywhere and stays.
+
+    Raises:
+        AddressRefused: it begins like the address of a server, and is none.
     """
+    if is_server(model):
+        server, name = parted(model)
+        return named(ServerAddress.of(server or "").api, name)
     if model == catalog.BUNDLED or model.startswith("~"):
         return model
     try:

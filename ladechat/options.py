@@ -6,6 +6,7 @@ their options.
 
 import contextlib
 import inspect
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
@@ -18,6 +19,14 @@ from ladechat.engine_options import QUANTIZATIONS, WAYS_OF_PASSES, EngineOptions
 from ladechat.preferences import DRAWING, SETTINGS, Preferences, Setting, SettingsFile
 from ladechat.protocol import Parameter, Settings, Value
 from ladechat.refusing import check_count, fail, in_short, joined_with
+from ladechat.server_address import (
+    KEY_BELONGS_TO,
+    KEY_VARIABLE,
+    AddressRefused,
+    ServerAddress,
+    is_server,
+    parted,
+)
 from ladechat.terminal import say
 
 SETTINGS_FILE = "settings_file"
@@ -137,7 +146,7 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
 
     @wraps(command)
     def called(**given: Any) -> None:
-        preferences = Preferences()
+        preferences, context = Preferences(), given.get("context")
         if reads_file:
             settings_file = SettingsFile()
             preferences = settings_file.preferences
@@ -146,6 +155,13 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
         if "context" not in taken:
             given.pop("context", None)
         engine = {name: given.pop(name) for name in ENGINE}
+        named = context is None or _typed("model", context)
+        engine["server"], engine["model"] = _place_of(engine["server"], engine["model"], named=named)
+        if engine["server"] is not None:
+            _drop_what_servers_decide(given, context)
+            settings = checked(catalog.SERVER.name, {}, {name: given.pop(name) for name in DRAWING})
+            command(engine=EngineOptions(server=engine["server"], model=engine["model"], settings=settings), **given)
+            return
         check_quantize(engine["quantize"])
         check_passes(engine["passes"])
         check_layer_search(engine["layer_search"])
@@ -164,6 +180,46 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
     called.__signature__ = inspect.Signature([*ordered, *shared])  # type: ignore[attr-defined]  # where typer looks
     called.__annotations__ = {one.name: one.annotation for one in [*ordered, *shared]}
     return called
+
+
+def _typed(name: str, context: typer.Context) -> bool:
+    """Return whether an option was given on the command line."""
+    return getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+
+
+def _place_of(server: str | None, model: str, *, named: bool) -> tuple[str | None, str]:
+    """Return the server that runs the model, None for this machine, and the model's name there, "" for its only one.
+
+    An address may stand in the place of the model, as in the settings file.
+
+    Args:
+        server: the server that was given.
+        model: the model.
+        named: whether the model was given with the server; that of the settings file is not the server's.
+    """
+    if server is None and not is_server(model):
+        return None, model
+    if server is None:
+        server, model = parted(model)
+    elif not named:
+        model = ""
+    try:
+        address = ServerAddress.of(server or "")
+    except AddressRefused as refused:
+        fail(str(refused))
+    if KEY_VARIABLE in os.environ:
+        os.environ.setdefault(KEY_BELONGS_TO, address.origin)
+    return address.api, "" if model == catalog.BUNDLED else model
+
+
+def _drop_what_servers_decide(given: dict[str, Any], context: typer.Context | None) -> None:
+    """Drop the options of decoders, and refuse those that were given for a model that runs here: a server would not
+    hear of them.
+    """
+    for name in (*ENGINE, *CHOICE, *PARAMETERS):
+        if name not in ("server", "model") and context is not None and _typed(name, context):
+            fail(f"{option_of(name)} is for models that run here, and a server decodes as it was started; leave it out.")
+        given.pop(name, None)
 
 
 def _preferred(preferences: Preferences, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,6 +316,15 @@ def check_quantize(quantize: str | None) -> None:
     """Refuse unknown formats of quantisation."""
     if quantize is not None and quantize not in QUANTIZATIONS:
         fail(f"Weights cannot be quantised to {quantize!r}; use --quantize {' or '.join(QUANTIZATIONS)}.")
+
+
+def check_runs_here(model: str, command: str) -> None:
+    """Refuse a server in the place of a model, for a command that compares decoders."""
+    if is_server(model):
+        fail(
+            f"{command} measures the decoders of this program, and a server decodes as it was started; compare two "
+            "servers, or one with itself: ladechat race --server URL --server URL."
+        )
 
 
 def check_passes(passes: str) -> None:

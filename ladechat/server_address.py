@@ -7,6 +7,10 @@ from urllib.parse import SplitResult, urlsplit
 SCHEMES = ("http", "https")
 VERSION_PATH = "/v1"
 MOST_CHARACTERS = 2000
+KEY_VARIABLE = "LADECHAT_SERVER_KEY"
+"""The environment variable with the key of a server."""
+KEY_BELONGS_TO = "LADECHAT_SERVER_KEY_FOR"
+"""The environment variable with the origin of the only server that gets it."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 _AN_ADDRESS = re.compile(r"https?:", re.IGNORECASE)

@@ -49,7 +49,8 @@ def serve(
         _check_recording(recording, context)
         app += ["replay", "--", str(recording)]
     else:
-        _check_model(engine.model)
+        if engine.server is None:
+            _check_model(engine.model)
         app += engine.arguments()
         app += [f"--max-new-tokens={max_new_tokens}"] if max_new_tokens is not None else []
         app += [f"--system={system}"] if system is not None else []

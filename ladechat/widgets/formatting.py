@@ -19,6 +19,7 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
+from ladechat.server_address import parted
 
 SYSTEM_CHARACTERS = 200
 """Limit on the characters of a system prompt shown in a notice."""
@@ -202,7 +203,10 @@ def describe_memory(memory: Memory | None) -> str:
 
 
 def name_of(model: str) -> str:
-    """Return the short name of a model: the last part of a path or hub id."""
+    """Return the short name of a model: the last part of a path or hub id; a server's, if its only model is meant."""
+    server, model = parted(model)
+    if server is not None and not model:
+        return server.partition("://")[2].removesuffix("/v1")
     return "demo model" if model == catalog.BUNDLED else model.rstrip("/").rsplit("/", 1)[-1]
 
 
