@@ -218,7 +218,9 @@ def _drop_what_servers_decide(given: dict[str, Any], context: typer.Context | No
     """
     for name in (*ENGINE, *CHOICE, *PARAMETERS):
         if name not in ("server", "model") and context is not None and _typed(name, context):
-            fail(f"{option_of(name)} is for models that run here, and a server decodes as it was started; leave it out.")
+            fail(
+                f"{option_of(name)} is for models that run here, and a server decodes as it was started; leave it out."
+            )
         given.pop(name, None)
 
 

@@ -18,11 +18,11 @@ from ladechat.engine.failures import (
     worker_ended,
 )
 from ladechat.engine.loading_events import STAGES, LoadingReport, ready
+from ladechat.engine_options import EngineOptions
 from ladechat.engine_process.opening import begin_stream
 from ladechat.engine_process.pace import StepPace
 from ladechat.engine_process.refusals import bad_command, busy
 from ladechat.engine_process.stream import EventStream, Inbox
-from ladechat.engine_options import EngineOptions
 from ladechat.garbage import collect_rarely
 from ladechat.model.checkpoint.faults import import_libraries
 from ladechat.model.checkpoint.fetch import fetch

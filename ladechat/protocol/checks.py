@@ -8,7 +8,16 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from ladechat.protocol.messages import Event, PassCosts, PolicyChoice, ProtocolError, Ready, Step, TurnFinished, TurnStarted
+from ladechat.protocol.messages import (
+    Event,
+    PassCosts,
+    PolicyChoice,
+    ProtocolError,
+    Ready,
+    Step,
+    TurnFinished,
+    TurnStarted,
+)
 from ladechat.protocol.values import Candidate, DecoderInfo, DraftTree, LensView, PoolView, WindowView
 
 

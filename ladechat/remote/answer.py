@@ -11,7 +11,7 @@ from ladechat.remote.connection import Connection
 from ladechat.remote.dialects.dialect import Dialect
 from ladechat.remote.faults import ContextFull, ServerFault
 from ladechat.remote.json_values import text_at
-from ladechat.remote.told import Asked, Ended, Told, Tokens
+from ladechat.remote.told import Asked, Ended, Tokens, Told
 
 LEAST_ROOM = 64
 """An answer is not made shorter than this, in tokens, while earlier turns could be left out instead."""

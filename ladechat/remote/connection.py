@@ -60,7 +60,11 @@ class Connection:
         timeout = httpx.Timeout(None, connect=self._patience.connecting)
         try:
             self._client = httpx.AsyncClient(headers=headers, timeout=timeout)
-        except (ValueError, ImportError, OSError) as error:  # a proxy, or a file of certificates; it may name a password
+        except (
+            ValueError,
+            ImportError,
+            OSError,
+        ) as error:  # a proxy, or a file of certificates; it may name a password
             hint = "Look at HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and SSL_CERT_FILE."
             what = f"The environment's proxy or certificates cannot be used ({type(error).__name__})."
             raise ServerFault(what, hint, "load_failed") from None
@@ -92,7 +96,9 @@ class Connection:
             return decoded(content)
         except NotJson:
             hint = "Is it the address of an OpenAI-compatible server?"
-            raise NotThere(f"{self.address.host} answers with something that is no JSON.", hint, "load_failed") from None
+            raise NotThere(
+                f"{self.address.host} answers with something that is no JSON.", hint, "load_failed"
+            ) from None
 
     async def stream(self, url: str, body: dict[str, Any]) -> AsyncGenerator[Any]:
         """Yield the JSON of each event that answers a request. Closing the generator aborts the request.
@@ -172,7 +178,9 @@ class Connection:
         return value
 
     def _silent(self, seconds: float) -> ServerFault:
-        return ServerFault(f"{self.address.host} has sent nothing for {seconds:g} s.", f"It may be overloaded. {ASK_AGAIN}")
+        return ServerFault(
+            f"{self.address.host} has sent nothing for {seconds:g} s.", f"It may be overloaded. {ASK_AGAIN}"
+        )
 
 
 async def _whole(response: httpx.Response, address: ServerAddress) -> bytes:

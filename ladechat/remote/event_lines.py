@@ -6,7 +6,7 @@ from collections.abc import Iterator
 MOST_EVENT_BYTES = 1 << 20
 """The largest event that is taken: a chunk of an answer has some hundred bytes."""
 
-_LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")  # a carriage return at the end may be half of a line end
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 class EventTooLarge(Exception):
@@ -20,9 +20,11 @@ class EventLines:
     """
 
     def __init__(self) -> None:
-        self._unfinished = b""
+        self._unfinished: list[bytes] = []
         self._data: list[bytes] = []
         self._size = 0
+        """The bytes of both."""
+        self._after_return = False
 
     def feed(self, part: bytes) -> Iterator[bytes]:
         """Yield the data of the events that end in `part`.
@@ -30,21 +32,26 @@ class EventLines:
         Raises:
             EventTooLarge: an event, or a line, is longer than `MOST_EVENT_BYTES`.
         """
-        *lines, self._unfinished = _LINE_END.split(self._unfinished + part)
-        for line in lines:
+        if self._after_return:  # the other half of a line end
+            part = part.removeprefix(b"\n")
+        self._after_return = part.endswith(b"\r")
+        *ends, rest = _LINE_END.split(part)
+        for end in ends:
+            line = b"".join((*self._unfinished, end))
+            self._unfinished.clear()
             if line:
                 self._take(line)
-            elif self._data:
-                yield b"\n".join(self._data)
+            else:
+                if self._data:
+                    yield b"\n".join(self._data)
                 self._data.clear()
-                self._size = 0
-        if self._size + len(self._unfinished) > MOST_EVENT_BYTES:
+            self._size = sum(map(len, self._data))
+        self._unfinished.append(rest)
+        self._size += len(rest)
+        if self._size > MOST_EVENT_BYTES:
             raise EventTooLarge
 
     def _take(self, line: bytes) -> None:
         name, _, value = line.partition(b":")
         if name == b"data":
             self._data.append(value.removeprefix(b" "))
-            self._size += len(value)
-        if self._size > MOST_EVENT_BYTES:
-            raise EventTooLarge

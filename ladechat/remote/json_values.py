@@ -56,7 +56,9 @@ def counts_at(value: Any, *path: str | int) -> list[int]:
 def number_at(value: Any, *path: str | int) -> float | None:
     """Return the number from 0 at a path; None where there is none."""
     found = at(value, *path)
-    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found <= MOST else None
+    return (
+        float(found) if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found <= MOST else None
+    )
 
 
 def list_at(value: Any, *path: str | int) -> list[Any]:

@@ -3,7 +3,7 @@
 import os
 
 from ladechat.remote.faults import KEYS, ServerFault
-from ladechat.server_address import KEY_VARIABLE, KEY_BELONGS_TO, ServerAddress
+from ladechat.server_address import KEY_BELONGS_TO, KEY_VARIABLE, ServerAddress
 
 SERVICE = "ladechat"
 """The name in the keyring under which each server's origin has its key."""
@@ -58,6 +58,7 @@ def _of_keyring(address: ServerAddress) -> str | None:
     try:
         import keyring
 
-        return keyring.get_password(SERVICE, address.origin)
+        found: str | None = keyring.get_password(SERVICE, address.origin)
     except Exception:  # each keyring has errors of its own; without a key the server says what it wants
         return None
+    return found

@@ -21,13 +21,14 @@ def pass_tokens(chunks: Sequence[int], accepted: Sequence[int]) -> list[int] | N
     drafted = 0
     for place, tokens in enumerate(chunks):
         left = tokens
+        if not passes:
+            passes.append(1)
+            left -= 1
         while left and drafted < len(accepted) and accepted[drafted] + 1 <= left:
-            if not passes and place == 0:  # the first token is the prompt's
-                break
             passes.append(accepted[drafted] + 1)
             left -= passes[-1]
             drafted += 1
-        if left and place == len(chunks) - 1 and drafted == len(accepted) - 1 and left > 1:
+        if left > 1 and place == len(chunks) - 1 and drafted == len(accepted) - 1:
             passes.append(left)  # the last pass is cut where the answer ends
             left, drafted = 0, drafted + 1
         passes += [1] * left

@@ -99,8 +99,9 @@ def step_of(
         text: the text that it adds to the answer.
         token_ids: its tokens.
         thought: the text that it adds to the reasoning before the answer.
-        texts, logprobs: of each token, if they are told. The texts count where they make up the chunk's text; where
-            they do not, as inside a character, the last token has all of it.
+        texts: the text of each token, if it is told. They count where they make up the chunk's text; where they do not,
+            as inside a character, the last token has all of it.
+        logprobs: of each token, if they are told.
     """
     count = len(token_ids)
     if thought and text:  # the end of the thoughts and the beginning of the answer in one pass

@@ -6,7 +6,7 @@ from ladechat import protocol
 from ladechat.protocol import FinishReason, ServerFigures
 from ladechat.remote.answer import OtherModel, Trimmed
 from ladechat.remote.faults import ServerFault
-from ladechat.remote.told import Asked, Ended, Progress, Prompt, Told, Tokens
+from ladechat.remote.told import Asked, Ended, Progress, Prompt, Tokens, Told
 
 DRAFTED = "server"
 """The origin of a token that came with others: the server has drafted it, nobody knows how."""

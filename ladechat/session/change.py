@@ -158,7 +158,13 @@ def settings_for(model: str, requested: Settings, present: str) -> Settings:
     trained for it, or if either of them is on a server.
     """
     info = catalog.DECODERS.get(requested.decoder)
-    if info is None or is_server(model) or info.needs is not None or info.least_layers or info is catalog.first_decoder(present):
+    if (
+        info is None
+        or is_server(model)
+        or info.needs is not None
+        or info.least_layers
+        or info is catalog.first_decoder(present)
+    ):
         return msgspec.structs.replace(requested, decoder=catalog.first_decoder(model).name)
     return requested
 

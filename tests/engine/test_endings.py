@@ -9,10 +9,10 @@ from unittest.mock import Mock
 import pytest
 
 from ladechat.engine import server
-from ladechat.engine_process.pace import StepPace
 from ladechat.engine.server import Engine
-from ladechat.engine_process.stream import EventStream
 from ladechat.engine_options import EngineOptions
+from ladechat.engine_process.pace import StepPace
+from ladechat.engine_process.stream import EventStream
 from ladechat.model.checkpoint.files import local_folder, local_gguf
 from ladechat.protocol import Event, Failed, Generate, Header, decode_event
 from tests.engine.messages import user

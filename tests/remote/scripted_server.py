@@ -121,7 +121,7 @@ class ScriptedServer:
         running: how many chat requests have a connection now.
     """
 
-    def __init__(self, pages: dict[str, Reply] | None = None, *replies: Reply | list[bytes]) -> None:
+    def __init__(self, pages: dict[str, Reply] | None = None, *replies: Reply | Sequence[Part]) -> None:
         self.pages = dict(VLLM if pages is None else pages)
         self.replies = deque(one if isinstance(one, Reply) else Reply(one) for one in replies)
         self.requests: list[Request] = []
@@ -147,7 +147,9 @@ class ScriptedServer:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -104,7 +104,12 @@ class Talk:
 
 @asynccontextmanager
 async def talking(
-    scripted: ScriptedServer, settings: Settings = GREEDY, *, patience: Patience = IN_VAIN, model: str = "", key: str = ""
+    scripted: ScriptedServer,
+    settings: Settings = GREEDY,
+    *,
+    patience: Patience = IN_VAIN,
+    model: str = "",
+    key: str = "",
 ) -> AsyncIterator[Talk]:
     """Find a server, and talk with it."""
     events = Events()

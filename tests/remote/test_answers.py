@@ -30,7 +30,10 @@ async def test_a_chunk_of_vllm_is_a_pass_with_its_tokens() -> None:
     with ScriptedServer(None, vllm_stream([A], [B, C, D], accepted=[2], drafted=5)) as server:
         async with talking(server) as talk:
             done = await talk.answer("Hi?")
-            assert [(one.token_ids, one.pieces) for one in talk.steps] == [([1], ["A"]), ([2, 3, 4], [" b", " c", "d."])]
+            assert [(one.token_ids, one.pieces) for one in talk.steps] == [
+                ([1], ["A"]),
+                ([2, 3, 4], [" b", " c", "d."]),
+            ]
             assert talk.steps[1].logprobs == [-0.5] * 3 and talk.steps[1].origins == ["server", "server", "model"]
             assert talk.started.prompt_ids == [1, 2, 3] and talk.started.question == "Hi?"
             assert (done.reason, done.text, done.steps) == ("eos", "A b cd.", 2)
@@ -98,7 +101,9 @@ async def test_the_chunks_of_one_pass_of_llama_cpp_are_joined() -> None:
 async def test_a_rise_of_sglangs_count_is_a_pass(whole: bool) -> None:
     """Written by its documentation: no recording."""
     told = [([1], "A", 0), ([2, 3], " b c", 1), ([4], "d.", 2), ([5, 6], "ef", 4)]
-    stream, ids, text = [], [], ""
+    stream: list[bytes] = []
+    ids: list[int] = []
+    text = ""
     for new, more, checked in told:
         ids, text = [*ids, *new], text + more
         meta: dict[str, Any] = {
@@ -222,7 +227,9 @@ FULL = page(
     },
     400,
 )
-OVERFULL = page({"error": {"message": "The input (2000 tokens) is longer than the model's context length (1024)."}}, 400)
+OVERFULL = page(
+    {"error": {"message": "The input (2000 tokens) is longer than the model's context length (1024)."}}, 400
+)
 
 
 async def test_an_answer_is_asked_as_long_as_the_context_lets_it_be() -> None:

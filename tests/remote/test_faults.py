@@ -1,5 +1,6 @@
-"""Whatever a server does wrong is one sentence; what has come of the answer stays, and the next question is answered."""
+"""Whatever a server does wrong is one sentence; what has come of the answer stays, and the next one comes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -7,7 +8,18 @@ import pytest
 from ladechat.protocol import Failed, TurnFinished
 from ladechat.remote.connection import Patience
 from ladechat.remote.faults import waiting_seconds
-from tests.remote.scripted_server import CUT, HOLD, Endless, Reply, ScriptedServer, event, page, vllm_chunk, vllm_stream
+from tests.remote.scripted_server import (
+    CUT,
+    HOLD,
+    Endless,
+    Part,
+    Reply,
+    ScriptedServer,
+    event,
+    page,
+    vllm_chunk,
+    vllm_stream,
+)
 from tests.remote.talking import IN_VAIN, talking
 
 STREAM = vllm_stream([(1, "A")], [(2, " b")])
@@ -19,7 +31,7 @@ ANOTHER = event({**vllm_chunk([(2, " b")]), "model": "another"})
 class Fault:
     """A reply, the words of the sentence, and whether a part of the answer had come before."""
 
-    reply: Reply | list[bytes]
+    reply: Reply | Sequence[Part]
     says: str
     begun: bool = False
 
@@ -57,7 +69,7 @@ AFTER = {
 @pytest.mark.parametrize("name", [*BEFORE, *AFTER])
 async def test_each_fault_is_one_sentence_and_keeps_what_has_come(name: str) -> None:
     fault = {**BEFORE, **AFTER}[name]
-    with ScriptedServer(None, fault.reply, STREAM) as server:  # type: ignore[arg-type]  # parts of all kinds
+    with ScriptedServer(None, fault.reply, STREAM) as server:
         async with talking(server) as talk:
             failed = await talk.failure("Hi?")
             assert fault.says in failed.message and "\n" not in failed.message and failed.hint
@@ -77,7 +89,7 @@ async def test_an_endless_stream_ends(end: dict[str, object]) -> None:
 
 
 async def test_an_endless_line_ends() -> None:
-    with ScriptedServer(None, Reply(Endless(b"data: x"))) as server:
+    with ScriptedServer(None, Reply(Endless(b"data: x" * 10_000))) as server:
         async with talking(server) as talk:
             assert "far too large" in (await talk.failure("Hi?")).message
 

@@ -9,6 +9,7 @@ from ladechat.remote.faults import ServerFault
 from ladechat.server_address import AddressRefused, ServerAddress, is_server, named, parted
 from tests.remote.scripted_server import OPENAI, Reply, ScriptedServer, openai_stream, page, pages_of
 from tests.remote.talking import talking
+from tests.waiting import until
 
 PROPS = page({"build_info": "b11549", "default_generation_settings": {"n_ctx": 512}})
 PROGRAMS = {
@@ -31,7 +32,7 @@ async def test_programs_are_known_by_what_they_say_of_themselves(program: str) -
             info = talk.ready.server
             assert info is not None
             assert info.program == program
-            assert info.passes == info.address.startswith("http") and program.startswith(("vLLM", "SGLang", "llama"))
+            assert info.passes == program.startswith(("vLLM", "SGLang", "llama.cpp"))
             lengths = {"vLLM": 1024, "SGLang": 2048, "llama.cpp": 512}
             assert talk.ready.context_length == lengths.get(program.split()[0], MOST)
 
@@ -65,8 +66,7 @@ async def test_a_server_that_loads_its_model_is_waited_for(monkeypatch: pytest.M
                 assert doing[-1].endswith("loads its model")
 
         waiting = asyncio.create_task(loaded_at_last())
-        while len(server.requests) < 2:
-            await asyncio.sleep(0)
+        await until(lambda: len(server.requests) >= 2)
         server.pages["/v1/models"] = OPENAI["/v1/models"]
         await waiting
 
@@ -75,10 +75,9 @@ async def test_a_server_that_loads_its_model_is_waited_for(monkeypatch: pytest.M
     "reply", [page({"detail": "no"}, 404), Reply([b"<html>"]), Reply([b"{"]), page([1]), page({"data": "none"})]
 )
 async def test_an_address_without_a_list_of_models_is_refused_in_one_sentence(reply: Reply) -> None:
-    with ScriptedServer({"/v1/models": reply}, openai_stream("a")) as server:
-        with pytest.raises(ServerFault) as fault:
-            async with talking(server):
-                pass
+    with ScriptedServer({"/v1/models": reply}, openai_stream("a")) as server, pytest.raises(ServerFault) as fault:
+        async with talking(server):
+            pass
     assert fault.value.code == "load_failed" and str(fault.value).count(".") >= 1
 
 
@@ -93,7 +92,16 @@ def test_addresses_are_written_in_several_ways() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["http://", "ftp://host", "host:8000", "http://host:99999", "http://ho st", "http://h?q=1", "http://h#f", "http:/x"],
+    [
+        "http://",
+        "ftp://host",
+        "host:8000",
+        "http://host:99999",
+        "http://ho st",
+        "http://h?q=1",
+        "http://h#f",
+        "http:/x",
+    ],
 )
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(AddressRefused):

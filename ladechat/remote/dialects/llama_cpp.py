@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ladechat.remote.dialects.openai import ChatReader, OpenAI
 from ladechat.remote.json_values import at, count_at, counts_at, number_at
-from ladechat.remote.told import Asked, Progress, Prompt, Told, Tokens
+from ladechat.remote.told import Asked, Progress, Prompt, Tokens, Told
 
 SEEDS = 2**32 - 1
 """Its seeds have 32 bits, and the last of them stands for none."""

@@ -10,7 +10,7 @@ from ladechat.protocol import ServerFigures, Settings
 from ladechat.remote.connection import Connection
 from ladechat.remote.dialects.dialect import Request, reason_of
 from ladechat.remote.json_values import at, count_at, text_at
-from ladechat.remote.told import Asked, Ended, Prompt, Told, Tokens, step_of
+from ladechat.remote.told import Asked, Ended, Prompt, Tokens, Told, step_of
 
 CHAT = "/chat/completions"
 
@@ -106,4 +106,3 @@ class ChatReader:
     def ended(self, finish: str) -> Ended:
         """Return the end of the answer."""
         return reason_of(finish, self._asked, self.figures.tokens)
-
