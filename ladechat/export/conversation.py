@@ -59,8 +59,8 @@ class ExportedTurn:
 
     @property
     def answer(self) -> str:
-        """The text that the model wrote."""
-        return self.earlier_answer + "".join(piece for step in self.steps for piece in step.pieces)
+        """The text that the model wrote, without its reasoning."""
+        return self.earlier_answer + "".join(piece for step in self.steps for piece in step.pieces[step.reasoning :])
 
     @property
     def system(self) -> str | None:

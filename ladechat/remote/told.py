@@ -99,8 +99,8 @@ def step_of(
         text: the text that it adds to the answer.
         token_ids: its tokens.
         thought: the text that it adds to the reasoning before the answer.
-        texts: the text of each token, if it is told. They count where they make up the chunk's text; where they do not,
-            as inside a character, the last token has all of it.
+        texts: the text of each token, if it is told. They count where they make up the chunk's text, but for tokens at
+            its end that are no text; where they do not, as inside a character, the last token has all of it.
         logprobs: of each token, if they are told.
     """
     count = len(token_ids)
@@ -110,10 +110,16 @@ def step_of(
         pieces, reasoning = [*_at_the_end(thought, count - 1), text], count - 1
     else:
         whole = thought + text
-        pieces = list(texts) if len(texts) == count and "".join(texts) == whole else _at_the_end(whole, count)
+        pieces = _pieces(whole, texts) if len(texts) == count else _at_the_end(whole, count)
         reasoning = count if thought else 0
     told = list(logprobs) if len(logprobs) == count else [0.0] * count
     return Tokens(pieces, list(token_ids), told, reasoning)
+
+
+def _pieces(whole: str, texts: Sequence[str]) -> list[str]:
+    """Return the text of each token. The tokens at the end may be marks, such as that of the end, and have none."""
+    told = next((count for count in range(len(texts), 0, -1) if "".join(texts[:count]) == whole), None)
+    return _at_the_end(whole, len(texts)) if told is None else [*texts[:told], *[""] * (len(texts) - told)]
 
 
 def _at_the_end(text: str, count: int) -> list[str]:

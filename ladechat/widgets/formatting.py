@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from ladechat import catalog
 from ladechat.protocol import (
+    MOST,
     DecoderInfo,
     Failed,
     HistoryTrimmed,
@@ -14,6 +15,8 @@ from ladechat.protocol import (
     Ready,
     SamplingDefaults,
     SamplingSettings,
+    ServerFigures,
+    ServerInfo,
     Settings,
     Step,
     TurnFinished,
@@ -33,7 +36,19 @@ REASONS = {
 MEANT = "lessons stop at {}"
 
 
-def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bool = False, timed: bool = True) -> str:
+def unit_of(server: ServerInfo | None) -> str:
+    """Return what a step is: a forward pass, or of a server that does not tell those, a chunk of its stream."""
+    return "pass" if server is None or server.passes else "chunk"
+
+
+def describe_finish(
+    event: TurnFinished,
+    remembered: int = 0,
+    *,
+    limit_meant: bool = False,
+    timed: bool = True,
+    server: ServerInfo | None = None,
+) -> str:
     """Return the line below an answer: its figures, and the stop reason unless the model ended it.
 
     Args:
@@ -41,8 +56,9 @@ def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bo
         remembered: number of its tokens that were drafted from n-grams of earlier answers.
         limit_meant: whether answers are meant to end at their length limit, as in a lesson.
         timed: whether the times of all its passes count. The speed panel leaves some out, and has another rate then.
+        server: the server that has answered, if one has.
     """
-    parts = figures(event if timed else replace(event, decode_seconds=0.0))
+    parts = figures(event if timed else replace(event, decode_seconds=0.0), server)
     if remembered:
         parts.append(f"{counted(remembered, 'draft')} remembered from earlier answers")
     if event.reason in REASONS:
@@ -51,8 +67,13 @@ def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bo
     return " · ".join(parts)
 
 
-def figures(event: TurnFinished) -> list[str]:
-    """Return the known figures of an answer: tokens, passes, tokens per pass (the paper's S) and tokens per second."""
+def figures(event: TurnFinished, server: ServerInfo | None = None) -> list[str]:
+    """Return the known figures of an answer: tokens, passes, tokens per pass (the paper's S) and tokens per second.
+
+    Those of a server are its own, as far as it tells them, and its drafts are among them.
+    """
+    if server is not None:
+        return _figures_of_server(event, server)
     tokens = len(event.token_ids)
     parts = [counted(tokens, "token")]
     if event.steps:
@@ -60,6 +81,28 @@ def figures(event: TurnFinished) -> list[str]:
     if event.decode_seconds:
         parts.append(f"{tokens / event.decode_seconds:.0f} tok/s")
     return parts
+
+
+def _figures_of_server(event: TurnFinished, server: ServerInfo) -> list[str]:
+    told, unit = event.server or ServerFigures(), unit_of(server)
+    tokens = len(event.token_ids) if server.passes else told.tokens
+    steps = (told.passes if server.passes else None) or event.steps
+    parts = [] if tokens is None else [counted(tokens, "token")]
+    parts += [counted(steps, unit)] if steps else []
+    if server.passes and steps and tokens:
+        parts.append(f"{tokens / steps:.2f} tokens a pass")
+    if told.drafted and told.accepted is not None:
+        parts.append(f"{told.accepted:,} of {counted(told.drafted, 'draft')} accepted")
+    if tokens and event.decode_seconds:
+        parts.append(f"{tokens / event.decode_seconds:.0f} tok/s")
+    if merged := merged_passes(event):
+        parts.append(f"{counted(merged, 'pass')} without a colour of {'its' if merged == 1 else 'their'} own")
+    return parts
+
+
+def merged_passes(event: TurnFinished) -> int:
+    """Return how many passes came in one step with another, as a server tells at the end of an answer."""
+    return max(0, len(event.pass_tokens) - event.steps)
 
 
 def joined(first: TurnFinished, second: TurnFinished) -> TurnFinished:
@@ -75,6 +118,8 @@ def joined(first: TurnFinished, second: TurnFinished) -> TurnFinished:
         prefill_seconds=first.prefill_seconds + second.prefill_seconds,
         decode_seconds=first.decode_seconds + second.decode_seconds,
         estimated_speedup=sum(speedup * took for speedup, took in rated) / seconds if seconds else None,
+        server=None,  # a server tells the figures of a part alone
+        pass_tokens=[],
     )
 
 
@@ -136,6 +181,10 @@ def describe_trimming(event: HistoryTrimmed) -> str:
     """Return a notice that says what was left out of the prompt, and why."""
     number = event.dropped_turns
     oldest, its = ("question was", "its answer") if number == 1 else (f"{number} questions were", "their answers")
+    if not event.tokens_before:  # a server does not tell
+        return (
+            f"The conversation outgrew the server's context: the oldest {oldest} left out of this prompt, with {its}."
+        )
     return (
         f"The conversation outgrew the context of {event.context_length:,} tokens: the oldest {oldest} left out of "
         f"this prompt, with {its} ({event.tokens_before:,} → {event.tokens_after:,} tokens)."
@@ -183,8 +232,12 @@ def describe_waiting(questions: int, continuing: bool) -> str:
 
 
 def describe_model(event: Ready) -> str:
-    """Return the model's facts for the status line: size, quantization and context length."""
-    return f"{_size(event)} · context {event.context_length:,}"
+    """Return the model's facts for the status line: size, quantization and context length, as far as they are known."""
+    return " · ".join(filter(None, [_size(event) if event.parameters else "", _context(event)]))
+
+
+def _context(event: Ready) -> str:
+    return f"context {event.context_length:,}" if event.context_length < MOST else ""
 
 
 def describe_memory(memory: Memory | None) -> str:
@@ -212,6 +265,11 @@ def name_of(model: str) -> str:
 
 def introduce(event: Ready) -> str:
     """Return an introduction: the model, its device, and its own sampling settings, which are not used."""
+    if event.server is not None:
+        facts = ", ".join(
+            filter(None, [f"{event.model} on {event.server.program}", event.server.address, _context(event)])
+        )
+        return f"{facts}. {told_by(event.server)}"
     facts = (
         f"{name_of(event.model)}: {_size(event)}, context {event.context_length:,}, {event.dtype} on {event.device}."
     )
@@ -223,6 +281,13 @@ def introduce(event: Ready) -> str:
     if own is None or not own.do_sample:
         return facts
     return f"{facts} The checkpoint's own sampling defaults are {_sampling(own)}; here the sliders T and P decide."
+
+
+def told_by(server: ServerInfo) -> str:
+    """Return what a server tells of its decoding, and what it does not, in a sentence or two."""
+    if server.passes:
+        return "A colour is a forward pass. Refused drafts, window, pool, tree and pseudo states are not told."
+    return "A colour is a chunk of the stream: passes, drafts, window, pool, tree and pseudo states are not told."
 
 
 def _size(event: Ready) -> str:

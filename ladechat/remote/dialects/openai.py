@@ -1,4 +1,4 @@
-"""Any server with the OpenAI chat API: its stream has chunks of text, of which nobody says what passes they are from."""
+"""Any server with the OpenAI chat API: its stream has chunks of text, and does not tell the passes behind them."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from ladechat.remote.dialects.openai import ChatReader, OpenAI
-from ladechat.remote.json_values import at, count_at, counts_at, list_at, text_at
+from ladechat.remote.json_values import at, count_at, counts_at, list_at, number_at, text_at
 from ladechat.remote.mending import pass_tokens
 from ladechat.remote.told import Asked, Ended, Prompt, Told, step_of
 
@@ -60,6 +60,7 @@ class VLLMReader(ChatReader):
     def read(self, event: Any) -> Iterator[Told]:
         """Yield what a chunk tells; the last one has the figures of speculative decoding."""
         yield from super().read(event)
+        self.add_figures(tokens_per_second=number_at(event, "metrics", "tokens_per_second"))
         speculative = at(event, "metrics", "speculative_decoding")
         if speculative is None:
             return

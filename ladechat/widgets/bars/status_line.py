@@ -24,6 +24,7 @@ class StatusLine(OneLine):
 
     Attributes:
         rate: the requested passes per second; empty for full speed.
+        unit: what a step is.
         paused: whether steps are paused.
         mode: what the user does instead of following the answer, such as looking back at a pass; else empty.
         waiting: what starts later, such as questions that wait for the end of this answer; else empty.
@@ -44,6 +45,7 @@ class StatusLine(OneLine):
     memory = reactive("")
     activity = reactive("")
     rate = reactive("")
+    unit = reactive("pass")
     paused = reactive(False)
     mode = reactive("")
     waiting = reactive("")
@@ -64,7 +66,7 @@ class StatusLine(OneLine):
         """Return the activity, its pace, and what follows it."""
         doing = SEPARATOR.join(filter(None, (self.mode or self.activity, "paused" * self.paused)))
         if self.paused and self.activity == ANSWERING and not self.mode:
-            doing = PAUSED
+            doing = PAUSED.replace("one pass", f"one {self.unit}")
         search = f"looking for {printable(self.looking_for)} …" if self.looking_for else ""
         return SEPARATOR.join(filter(None, (doing, self.rate, self.waiting, search)))
 

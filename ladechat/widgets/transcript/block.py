@@ -21,7 +21,8 @@ LINES_BEFORE_FOLDING = 10
 FOLDED_LINES = 4
 HOW_TO_FOLD = "click or Ctrl+N"
 
-Kind = Literal["user", "model", "notice"]
+Kind = Literal["user", "model", "notice", "thought"]
+"""A thought is reasoning before an answer, which is no part of it."""
 
 
 class Block:
