@@ -182,9 +182,7 @@ def describe_trimming(event: HistoryTrimmed) -> str:
     number = event.dropped_turns
     oldest, its = ("question was", "its answer") if number == 1 else (f"{number} questions were", "their answers")
     if not event.tokens_before:  # a server does not tell
-        return (
-            f"The conversation outgrew the server's context: the oldest {oldest} left out of this prompt, with {its}."
-        )
+        return f"The conversation outgrew the server's context: the oldest {oldest} left out, with {its}."
     return (
         f"The conversation outgrew the context of {event.context_length:,} tokens: the oldest {oldest} left out of "
         f"this prompt, with {its} ({event.tokens_before:,} → {event.tokens_after:,} tokens)."
@@ -266,10 +264,8 @@ def name_of(model: str) -> str:
 def introduce(event: Ready) -> str:
     """Return an introduction: the model, its device, and its own sampling settings, which are not used."""
     if event.server is not None:
-        facts = ", ".join(
-            filter(None, [f"{event.model} on {event.server.program}", event.server.address, _context(event)])
-        )
-        return f"{facts}. {told_by(event.server)}"
+        facts = [f"{event.model} on {event.server.program}", event.server.address, _context(event)]
+        return f"{', '.join(filter(None, facts))}."
     facts = (
         f"{name_of(event.model)}: {_size(event)}, context {event.context_length:,}, {event.dtype} on {event.device}."
     )
