@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
+from msgspec.structs import replace
 
 from ladechat import catalog
 from ladechat.engine_options import QUANTIZATIONS, WAYS_OF_PASSES, EngineOptions
@@ -130,7 +131,10 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
         command: the command.
         of_any_decoder: whether parameters of other decoders than the chosen one are accepted.
     """
+    taken = inspect.signature(command).parameters
     kinds = {**ENGINE, **CHOICE, **PARAMETERS, **SAMPLING}
+    if "servers" in taken:  # it takes several of them, by the same option
+        del kinds["server"]
     defaults: dict[str, Any] = {name: getattr(EngineOptions(), name) for name in ENGINE}
     defaults |= {name: getattr(Settings(), name) for name in DRAWING}
     shared = [
@@ -138,7 +142,6 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
         for name, kind in kinds.items()
     ]
 
-    taken = inspect.signature(command).parameters
     own = [one for name, one in taken.items() if name not in ("engine", SETTINGS_FILE, "context")]
     reads_file = SETTINGS_FILE in taken
     if reads_file or "context" in taken:
@@ -154,9 +157,9 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
             given[SETTINGS_FILE] = settings_file
         if "context" not in taken:
             given.pop("context", None)
-        engine = {name: given.pop(name) for name in ENGINE}
+        engine = {name: given.pop(name, None) for name in ENGINE}
         named = context is None or _typed("model", context)
-        engine["server"], engine["model"] = _place_of(engine["server"], engine["model"], named=named)
+        engine["server"], engine["model"] = place_of(engine["server"], engine["model"], named=named)
         if engine["server"] is not None:
             _drop_what_servers_decide(given, context)
             settings = checked(catalog.SERVER.name, {}, {name: given.pop(name) for name in DRAWING})
@@ -187,7 +190,7 @@ def _typed(name: str, context: typer.Context) -> bool:
     return getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
 
 
-def _place_of(server: str | None, model: str, *, named: bool) -> tuple[str | None, str]:
+def place_of(server: str | None, model: str, *, named: bool) -> tuple[str | None, str]:
     """Return the server that runs the model, None for this machine, and the model's name there, "" for its only one.
 
     An address may stand in the place of the model, as in the settings file.
@@ -210,6 +213,21 @@ def _place_of(server: str | None, model: str, *, named: bool) -> tuple[str | Non
     if KEY_VARIABLE in os.environ:
         os.environ.setdefault(KEY_BELONGS_TO, address.origin)
     return address.api, "" if model == catalog.BUNDLED else model
+
+
+def on_server(text: str, model: str, engine: EngineOptions) -> EngineOptions:
+    """Return the options of an engine for a server, given as its address, and with a model's name after it or not.
+
+    Args:
+        text: the address.
+        model: the model if `text` names none; "" for the server's only one.
+        engine: the sampling settings.
+    """
+    server, own = place_of(None, text, named=True)
+    if server is None:
+        fail(f"{text!r} is no address of a server; one is like http://localhost:8000/v1.")
+    settings = replace(engine.settings, decoder=catalog.SERVER.name, parameters={})
+    return EngineOptions(model=own or model, server=server, settings=settings)
 
 
 def _drop_what_servers_decide(given: dict[str, Any], context: typer.Context | None) -> None:

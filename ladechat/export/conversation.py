@@ -1,6 +1,6 @@
 """A recording as a conversation, for formats without a screen: questions, answers and failures, turn by turn."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ladechat import protocol
@@ -52,6 +52,11 @@ class ExportedTurn:
             self._before = len(self.steps), self.finished, self.settings
         steps, self.finished, self.settings = self._before
         del self.steps[steps:]
+
+    def mend(self, pass_tokens: Sequence[int]) -> None:
+        """Take the passes apart that a server has sent together; a continuation has its own."""
+        begin = self._before[0] if self._before is not None else 0
+        self.steps[begin:] = protocol.one_by_one(self.steps[begin:], pass_tokens)
 
     def settle(self) -> None:
         """Make the continuation part of the answer."""
@@ -182,6 +187,7 @@ class _ConversationReader:
                 self._note_decoder(self._latest)
             case protocol.TurnFinished():
                 turn = self._latest
+                turn.mend(event.pass_tokens)
                 turn.finished = event if turn.finished is None else formatting.joined(turn.finished, event)
                 if event.reason != "failed":  # else it is not part of the conversation's answer
                     turn.settle()

@@ -38,6 +38,7 @@ from ladechat.protocol.messages import (
     TurnStarted,
     Watch,
 )
+from ladechat.protocol.passes import one_by_one
 from ladechat.protocol.values import (
     MOST,
     MOST_TEXT,
@@ -134,4 +135,5 @@ __all__ = [
     "decode_command",
     "decode_event",
     "encode",
+    "one_by_one",
 ]

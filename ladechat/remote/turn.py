@@ -143,7 +143,7 @@ class Turn:
             reason=reason,
             text=self.text,
             token_ids=self._token_ids,
-            steps=self._steps,
+            steps=len(passes) or self._steps,
             prefill_seconds=self._prefill_seconds,
             decode_seconds=self._decode_seconds,
             server=figures,

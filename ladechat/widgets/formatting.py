@@ -86,7 +86,7 @@ def figures(event: TurnFinished, server: ServerInfo | None = None) -> list[str]:
 def _figures_of_server(event: TurnFinished, server: ServerInfo) -> list[str]:
     told, unit = event.server or ServerFigures(), unit_of(server)
     tokens = len(event.token_ids) if server.passes else told.tokens
-    steps = (told.passes if server.passes else None) or event.steps
+    steps = event.steps
     parts = [] if tokens is None else [counted(tokens, "token")]
     parts += [counted(steps, unit)] if steps else []
     if server.passes and steps and tokens:
@@ -95,14 +95,7 @@ def _figures_of_server(event: TurnFinished, server: ServerInfo) -> list[str]:
         parts.append(f"{told.accepted:,} of {counted(told.drafted, 'draft')} accepted")
     if tokens and event.decode_seconds:
         parts.append(f"{tokens / event.decode_seconds:.0f} tok/s")
-    if merged := merged_passes(event):
-        parts.append(f"{counted(merged, 'pass')} without a colour of {'its' if merged == 1 else 'their'} own")
     return parts
-
-
-def merged_passes(event: TurnFinished) -> int:
-    """Return how many passes came in one step with another, as a server tells at the end of an answer."""
-    return max(0, len(event.pass_tokens) - event.steps)
 
 
 def joined(first: TurnFinished, second: TurnFinished) -> TurnFinished:
@@ -264,8 +257,8 @@ def name_of(model: str) -> str:
 def introduce(event: Ready) -> str:
     """Return an introduction: the model, its device, and its own sampling settings, which are not used."""
     if event.server is not None:
-        facts = [f"{event.model} on {event.server.program}", event.server.address, _context(event)]
-        return f"{', '.join(filter(None, facts))}."
+        parts = [f"{event.model} on {event.server.program}", event.server.address, _context(event)]
+        return f"{', '.join(filter(None, parts))}."
     facts = (
         f"{name_of(event.model)}: {_size(event)}, context {event.context_length:,}, {event.dtype} on {event.device}."
     )

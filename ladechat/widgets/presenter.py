@@ -235,6 +235,8 @@ class Presenter:
                 self._in_turn = False
                 if event.reason != "failed" and event.token_ids and not self._continuing:  # a new exchange
                     self._now.exchanges += (self._now.asked_at,)
+                if event.pass_tokens:
+                    self._transcript.mend(*self._side.mend(event.pass_tokens))
                 whole = formatting.joined(self._first_part, event) if self._continuing and self._first_part else event
                 self._side.show_finished(whole)
                 if event.reason != "failed":  # else the continuation is not in the conversation's history

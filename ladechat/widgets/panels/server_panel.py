@@ -7,7 +7,7 @@ from rich.style import Style
 from ladechat import protocol
 from ladechat.protocol import ServerFigures, ServerInfo
 from ladechat.widgets.cells import printable, shorten
-from ladechat.widgets.formatting import counted, merged_passes, plural, told_by, unit_of
+from ladechat.widgets.formatting import plural, told_by, unit_of
 from ladechat.widgets.panels.panel import AnswerPanel, Row
 
 LEAST_TABLE_ROWS = 3
@@ -66,8 +66,6 @@ class ServerPanel(AnswerPanel):
         if self.info is None:
             return ""
         text = f"{self.info.program} at {self.info.address} decodes. {told_by(self.info)}"
-        if self._finished is not None and (merged := merged_passes(self._finished)):
-            text += f" At the end it told {counted(merged, 'pass')} more than came one by one: they share a colour."
         return f"{text} Here: what came over the network, and when. Server: what it says of the same answer at its end."
 
     def rows(self, width: int, height: int) -> list[Row]:

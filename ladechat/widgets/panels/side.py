@@ -206,6 +206,13 @@ class SidePanels(Vertical):
             self._show_end()
             self._apply()
 
+    def mend(self, pass_tokens: Sequence[int]) -> tuple[list[Step], list[Step]]:
+        """Take the passes apart that a server has sent together; see `AnswerSteps.mend`."""
+        came, passes = self.answer.mend(pass_tokens)
+        if self.looked_at is None:
+            self._count_anew()
+        return came, passes
+
     def go_on(self) -> bool:
         """Prepare for a continuation; return whether steps of an earlier, unsettled continuation were dropped."""
         gone = self.answer.go_on()

@@ -1,6 +1,6 @@
 """The conversation, each token in the colour of the step that emitted it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import ClassVar, Literal
@@ -117,10 +117,7 @@ class Transcript(MessageLines):
         answer has a block of its own, above that of the answer.
         """
         runs = [
-            (
-                token < step.reasoning,
-                (piece, Ink("step", step.turn, step.index, len(step.token_ids), token, is_own(step, token))),
-            )
+            (token < step.reasoning, (piece, _ink(step, token)))
             for step in steps
             for token, piece in enumerate(step.pieces)
         ]
@@ -131,6 +128,18 @@ class Transcript(MessageLines):
                 self._formatting.soon()
             else:
                 self._update_last(place)
+
+    def mend(self, came: Sequence[protocol.Step], passes: Sequence[protocol.Step]) -> None:
+        """Give the tokens of an answer the colours of its passes, of which some came in one step."""
+        before, after = (
+            [_ink(step, token) for step in steps for token in range(len(step.token_ids))] for steps in (came, passes)
+        )
+        inks = dict(zip(before, after, strict=True))
+        for block in reversed(self._blocks):
+            if block.kind == "user":
+                break
+            block.recolour(inks)
+        self._redraw()
 
     def _begin_answer(self, kind: Kind) -> None:
         """Begin a block of an answer or of its reasoning, unless the last one is such."""
@@ -322,6 +331,10 @@ class Transcript(MessageLines):
             self.post_message(StepPointedAt(ink.turn, ink.step, ink.token))
         elif ink.kind == "answer":
             self.post_message(StepPointedAt(None, 0, 0))
+
+
+def _ink(step: protocol.Step, token: int) -> Ink:
+    return Ink("step", step.turn, step.index, len(step.token_ids), token, is_own(step, token))
 
 
 def messages_of(exchange: protocol.Exchange) -> tuple[Whole, Whole]:
