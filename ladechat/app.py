@@ -30,7 +30,7 @@ from ladechat.preferences import SettingsFile
 from ladechat.protocol import Settings
 from ladechat.screens.chat.screen import ChatScreen
 from ladechat.screens.help.command_search import CommandSearch
-from ladechat.screens.help.explain import TOO_FAST, ExplainScreen
+from ladechat.screens.help.explain import TOO_FAST, TOO_FAST_IN_CHUNKS, ExplainScreen
 from ladechat.screens.help.help import HelpScreen
 from ladechat.screens.learn.lesson_session import lesson_session
 from ladechat.screens.learn.screen import LearnScreen
@@ -169,7 +169,8 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         """Explain each panel, or the one with this id, with its numbers."""
         explanations = self._side.explanations(only)
         if explanations and isinstance(self.screen, ChatScreen) and not only:
-            explanations.append(TOO_FAST)
+            chunks = self._view.presenter.unit == "chunk"
+            explanations.append(TOO_FAST_IN_CHUNKS if chunks else TOO_FAST)
         if explanations and self._asks and not only:
             explanations.append(("ask the model", " ".join(self._asks)))
         self.push_screen(ExplainScreen(explanations))

@@ -159,7 +159,8 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
             given.pop("context", None)
         engine = {name: given.pop(name, None) for name in ENGINE}
         named = context is None or _typed("model", context)
-        engine["server"], engine["model"] = place_of(engine["server"], engine["model"], named=named)
+        if not given.get("servers"):
+            engine["server"], engine["model"] = place_of(engine["server"], engine["model"], named=named)
         if engine["server"] is not None:
             _drop_what_servers_decide(given, context)
             settings = checked(catalog.SERVER.name, {}, {name: given.pop(name) for name in DRAWING})
@@ -201,6 +202,7 @@ def place_of(server: str | None, model: str, *, named: bool) -> tuple[str | None
         named: whether the model was given with the server; that of the settings file is not the server's.
     """
     if server is None and not is_server(model):
+        _give_key_to("")
         return None, model
     if server is None:
         server, model = parted(model)
@@ -210,9 +212,17 @@ def place_of(server: str | None, model: str, *, named: bool) -> tuple[str | None
         address = ServerAddress.of(server or "")
     except AddressRefused as refused:
         fail(str(refused))
-    if KEY_VARIABLE in os.environ:
-        os.environ.setdefault(KEY_BELONGS_TO, address.origin)
+    _give_key_to(address.origin)
     return address.api, "" if model == catalog.BUNDLED else model
+
+
+def _give_key_to(origin: str) -> None:
+    """Give the environment's key to the first server that is named, and to no other that is chosen later; "": to none.
+
+    Engines inherit it.
+    """
+    if KEY_VARIABLE in os.environ:
+        os.environ.setdefault(KEY_BELONGS_TO, origin)
 
 
 def on_server(text: str, model: str, engine: EngineOptions) -> EngineOptions:

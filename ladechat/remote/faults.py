@@ -2,7 +2,7 @@
 
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -69,7 +69,7 @@ class ContextFull(ServerFault):
 def unreachable(error: httpx.HTTPError | httpx.InvalidURL | OSError, address: ServerAddress) -> ServerFault:
     """Return the fault for a request that got no answer, or only a part of one."""
     host = address.host
-    if _is_of_tls(error):
+    if any(isinstance(cause, ssl.SSLError) for cause in _causes(error)):
         return ServerFault(
             f"The certificate of {host} cannot be verified: {_reason(error)}.",
             "If it is your own, name the file of its authority in SSL_CERT_FILE.",
@@ -90,19 +90,21 @@ def unreachable(error: httpx.HTTPError | httpx.InvalidURL | OSError, address: Se
     return ServerFault(f"The connection to {host} broke off ({type(error).__name__}).", ASK_AGAIN)
 
 
-def _is_of_tls(error: BaseException) -> bool:
-    """Return whether a certificate is the reason; httpx keeps that only as the cause of the cause."""
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and what has caused it: httpx says little of that itself."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, ssl.SSLError):
-            return True
-        cause = cause.__cause__ or cause.__context__
-    return "CERTIFICATE_VERIFY_FAILED" in str(error)
+        yield cause
+        within = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else None
+        cause = within or cause.__cause__ or cause.__context__
 
 
 def _reason(error: Exception) -> str:
-    """Return the words of an error, as the end of a sentence."""
-    return shortened(str(error).removeprefix("[Errno ").partition("] ")[2] or str(error) or type(error).__name__)
+    """Return the words of the system's own error behind this one, as the end of a sentence."""
+    for cause in _causes(error):
+        if isinstance(cause, OSError) and cause.strerror:
+            return shortened(cause.strerror)
+    return shortened(str(error) or type(error).__name__)
 
 
 def shortened(text: str) -> str:

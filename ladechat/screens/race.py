@@ -214,7 +214,8 @@ class RaceScreen(OverChat):
             self.refresh_bindings()
         mark = "▶" if track.playing else "■" if track.at_end else "‖"
         if track.clock is Clock.PASSES:
-            place = f"pass {int(track.at):,} of {int(track.end):,}"
+            unit = "pass" if all(lane.passes is not None for lane in self.race.lanes) else "step"
+            place = f"{unit} {int(track.at):,} of {int(track.end):,}"
         else:
             place = f"{duration(track.at)} of {duration(track.end)}"
         self._transport.state = f"{mark} {CLOCKS[track.clock][0]} {track.speed:g}×"

@@ -184,7 +184,7 @@ class ReplayScreen(OverChat):
         self._transport.state = f"{mark} {player.speed:g}×{reading if self._wanted is not None else ''}"
         self._transport.facts = (
             f"{now} of {whole}{more}",
-            f"pass {self.recording.steps_before[player.position]:,} of {self.recording.steps_before[-1]:,}{more}",
+            f"{self.view.presenter.unit} {self.recording.steps_before[player.position]:,} of {self.recording.steps_before[-1]:,}{more}",
             f"question {turn.number if turn else 0} of {len(self.recording.turns)}{more}",
         )
         self._transport.fraction, self._transport.known = player.fraction, self.recording.share

@@ -1,0 +1,82 @@
+"""Streams that real servers have sent, byte for byte, as the protocol tells them.
+
+Recorded from vLLM 0.32.0 with SmolLM2-135M-Instruct: with n-gram speculation, and one without (`plain`).
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ladechat.protocol import TurnFinished
+from tests.remote.scripted_server import Reply, ScriptedServer, page, pages_of
+from tests.remote.talking import talking
+
+STREAMS = Path(__file__).parent / "streams"
+VLLM = {**pages_of("vllm", "SmolLM2-135M-Instruct", max_model_len=2048), "/version": page({"version": "0.32.0"})}
+BYTES_AT_ONCE = 100
+"""Fewer than an event has: no event comes in one part."""
+
+
+def reply(name: str) -> Reply:
+    content = (STREAMS / name).read_bytes()
+    return Reply([content[begin : begin + BYTES_AT_ONCE] for begin in range(0, len(content), BYTES_AT_ONCE)])
+
+
+def events(name: str) -> list[Any]:
+    lines = (STREAMS / name).read_text(encoding="utf-8").splitlines()
+    return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(STREAMS.glob("vllm-*.sse")) if "refused" not in path.name])
+async def test_a_recorded_answer_of_vllm(name: str) -> None:
+    told = events(name)
+    chunks = [choice["token_ids"] for event in told for choice in event["choices"] if choice.get("token_ids")]
+    text = "".join(choice["delta"].get("content") or "" for event in told for choice in event["choices"])
+    speculative = told[-1].get("metrics", {}).get("speculative_decoding")
+    with ScriptedServer(VLLM, reply(name)) as server:
+        async with talking(server) as talk:
+            done = await talk.answer("Hi?", most=200)
+            assert done.text == text and done.server is not None
+            assert [step.token_ids for step in talk.steps] == chunks
+            assert len(done.token_ids) == done.server.tokens == told[-1]["usage"]["completion_tokens"]
+            assert talk.started.prompt_ids == told[0]["prompt_token_ids"]
+            if speculative:
+                accepted = speculative["per_step_accepted"]
+                drafted = [len(step.token_ids) for step in talk.steps[1:] if len(step.token_ids) > 1]
+                assert drafted == [count + 1 for count in accepted if count]
+                assert done.server.passes == len(talk.steps) and done.pass_tokens == []
+                assert (done.server.accepted, done.server.drafted) == (sum(accepted), speculative["num_draft_tokens"])
+
+
+async def test_log_probabilities_give_each_token_its_text() -> None:
+    with ScriptedServer(VLLM, reply("vllm-logprobs.sse")) as server:
+        async with talking(server) as talk:
+            await talk.answer("Hi?", most=200)
+            step = next(one for one in talk.steps if len(one.token_ids) > 1)
+            assert step.pieces == ["1", "\n"] and all(-1 < one < 0 for one in step.logprobs)
+
+
+async def test_a_refusal_in_the_stream_is_a_sentence() -> None:
+    with ScriptedServer(VLLM, reply("vllm-refused-in-the-stream.sse")) as server:
+        async with talking(server) as talk:
+            failed = await talk.failure("Hi?")
+            assert "min_p and logit_bias sampling parameters are not yet supported" in failed.message
+            assert talk.events.of(TurnFinished) == []
+
+
+CONTEXT = (
+    "This model's maximum context length is 2048 tokens. However, your prompt contains at least 2049 input tokens, which "
+    "exceeds this limit even without any output tokens. Please reduce the length of the input prompt. "
+    "(parameter=input_tokens, value=2049)"
+)
+
+
+async def test_its_words_for_a_full_context_and_for_another_model_are_understood() -> None:
+    full = page({"error": {"message": CONTEXT, "type": "BadRequestError", "param": "input_tokens", "code": 400}}, 400)
+    other = page({"error": {"message": "The model `another` does not exist.", "param": "model", "code": 404}}, 404)
+    with ScriptedServer(VLLM, full, other) as server:
+        async with talking(server) as talk:
+            assert (await talk.failure("Hi?")).code == "message_too_long"
+            assert (await talk.failure("Hi?")).code == "model_not_found"
