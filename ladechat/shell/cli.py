@@ -53,7 +53,6 @@ from ladechat.options import (
     check_parameters,
     check_passes,
     check_quantize,
-    check_runs_here,
     path_of,
     report,
     with_engine_options,
@@ -64,6 +63,7 @@ from ladechat.refusing import fail
 from ladechat.serve.commands import serve
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recorder import Recorder, default_path
+from ladechat.server_options import check_runs_here
 from ladechat.shell.learn import learn
 from ladechat.shell.race import race
 from ladechat.shell.reopening import as_answered, is_given, latest

@@ -21,7 +21,6 @@ from ladechat.options import (
     PARAMETERS,
     check_belong,
     check_length,
-    on_server,
     option_of,
     report,
     with_engine_options,
@@ -29,6 +28,7 @@ from ladechat.options import (
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.refusing import USAGE_ERROR, fail
+from ladechat.server_options import on_server
 from ladechat.session.live import LiveEngine
 from ladechat.session.measuring import DEFAULT_DECODERS, FEWEST, MOST, Measuring, problem
 from ladechat.session.race import PLAIN, Lane, speedup

@@ -49,6 +49,8 @@ class ServerPanel(AnswerPanel):
         self.redraw()
 
     def show_step(self, step: protocol.Step) -> None:
+        if self.info is None:
+            return
         self._tokens += len(step.token_ids)
         self._thoughts += step.reasoning
         self._steps += 1
