@@ -1,5 +1,6 @@
 """The engine of a server as a process of its own, asked by the commands and by the app."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -15,6 +16,7 @@ from ladechat.session.change import settings_for
 from ladechat.session.recordings.recording import Recording
 from tests.remote.scripted_server import CUT, OPENAI, Reply, ScriptedServer, openai_stream, page, pages_of, vllm_stream
 from tests.terminal.conftest import Start, start
+from tests.terminal.tmux import words
 from tests.waiting import patience
 
 KEY = "sk-geheim-0123456789-abcdef"
@@ -78,7 +80,8 @@ def test_what_cannot_be_is_refused_in_a_sentence(arguments: tuple[str, ...], say
 
 
 def test_two_servers_race() -> None:
-    with ScriptedServer(None, STREAM) as ours, ScriptedServer(None, vllm_stream(*[[one] for one in sum(TOKENS, [])])) as plain:
+    one_by_one = vllm_stream(*([token] for chunk in TOKENS for token in chunk))
+    with ScriptedServer(None, STREAM) as ours, ScriptedServer(None, one_by_one) as plain:
         raced = ladechat("race", "--server", ours.url, "--server", plain.url, "Hi?")
     lines = [line.split() for line in raced.stdout.splitlines()]
     assert lines[0][0] == "server"
@@ -87,7 +90,8 @@ def test_two_servers_race() -> None:
 
 
 def test_servers_that_tell_no_tokens_are_compared_by_their_text() -> None:
-    with ScriptedServer(OPENAI, openai_stream("Good ", "day.")) as one, ScriptedServer(OPENAI, openai_stream("Good dog")) as other:
+    day, dog = openai_stream("Good ", "day."), openai_stream("Good dog")
+    with ScriptedServer(OPENAI, day) as one, ScriptedServer(OPENAI, dog) as other:
         raced = ladechat("race", "--server", one.url, "--server", other.url, "Hi?")
         alone = ladechat("race", "--server", one.url, "Hi?")
     assert "✗ The first difference is after 6 characters." in raced.stdout
@@ -96,13 +100,14 @@ def test_servers_that_tell_no_tokens_are_compared_by_their_text() -> None:
 
 def test_a_key_goes_to_the_server_that_it_is_meant_for_and_to_no_other() -> None:
     with ScriptedServer(None, STREAM) as named, ScriptedServer(None, STREAM) as other:
-        ladechat("race", "--server", named.url, "--server", other.url, "Hi?", LADECHAT_SERVER_KEY=KEY, OPENAI_API_KEY="sk-x")
+        keys = {"LADECHAT_SERVER_KEY": KEY, "OPENAI_API_KEY": "sk-of-another"}
+        ladechat("race", "--server", named.url, "--server", other.url, "Hi?", **keys)
         assert all(one.headers["authorization"] == f"Bearer {KEY}" for one in named.requests)
         assert not any("authorization" in one.headers for one in other.requests)
 
 
 def test_a_keyring_has_a_key_for_each_server(tmp_path: Path) -> None:
-    (tmp_path / "keyring.py").write_text("def get_password(service, name):\n    return f'{service} {name}'.replace(' ', '-')\n")
+    (tmp_path / "keyring.py").write_text("def get_password(service, name):\n    return f'{service}-{name}'\n")
     with ScriptedServer(None, STREAM) as server:
         asked = ladechat("ask", "--server", server.url, "Hi?", PYTHONPATH=f"{Path.cwd()}{os.pathsep}{tmp_path}")
         assert asked.returncode == 0
@@ -133,6 +138,15 @@ def test_the_only_model_of_the_settings_file_may_be_on_a_server(tmp_path: Path) 
         assert "has 2 models: small, large" in other.stderr
 
 
+def command_lines() -> str:
+    """Those of all processes."""
+    found = ""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            found += path.read_text(encoding="utf-8", errors="replace")
+    return found
+
+
 def files_with(text: str, *folders: Path) -> list[Path]:
     files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
     return [path for path in files if text.encode() in path.read_bytes()]
@@ -154,11 +168,11 @@ def test_a_key_is_found_nowhere(start: Start, tmp_path: Path, monkeypatch: pytes
         for waits_for in (r"1 pass\b", "refuses the key", r"failed \(500", r"2 passes"):
             terminal.ask("What is my key?")
             seen += terminal.wait_for(waits_for, re.compile(waits_for).search)
-            commands += "".join(path.read_text(errors="replace") for path in Path("/proc").glob("[0-9]*/cmdline"))
+            commands += command_lines()
             terminal.press("C-u")
         terminal.type("/save")
         terminal.press("Enter")
-        seen += terminal.wait_for("The settings", lambda screen: "begins with these settings" in screen)
+        seen += terminal.wait_for("The settings", lambda screen: "begins with these settings" in words(screen))
         terminal.press("C-q")
         terminal.wait_for_exit()
         assert server.requests[-1].headers["authorization"] == f"Bearer {KEY}"
