@@ -16,6 +16,9 @@ from ladechat.server_address import (
     parted,
 )
 
+NO_SERVER = ""
+"""No origin: that of no server."""
+
 
 def place_of(server: str | None, model: str, *, named: bool) -> tuple[str | None, str]:
     """Return the server that runs the model, None for this machine, and the model's name there, "" for its only one.
@@ -28,7 +31,6 @@ def place_of(server: str | None, model: str, *, named: bool) -> tuple[str | None
         named: whether the model was given with the server; that of the settings file is not the server's.
     """
     if server is None and not is_server(model):
-        _give_key_to("")
         return None, model
     if server is None:
         server, model = parted(model)
@@ -38,14 +40,13 @@ def place_of(server: str | None, model: str, *, named: bool) -> tuple[str | None
         address = ServerAddress.of(server or "")
     except AddressRefused as refused:
         fail(str(refused))
-    _give_key_to(address.origin)
+    give_key_to(address.origin)
     return address.api, "" if model == catalog.BUNDLED else model
 
 
-def _give_key_to(origin: str) -> None:
-    """Give the environment's key to the first server that is named, and to no other that is chosen later; "": to none.
-
-    Engines inherit it.
+def give_key_to(origin: str) -> None:
+    """Give the environment's key to this server and to no other that is chosen later, unless it was given before.
+    Engines inherit that.
     """
     if KEY_VARIABLE in os.environ:
         os.environ.setdefault(KEY_BELONGS_TO, origin)

@@ -1,4 +1,4 @@
-"""The steps of a server that has told its passes only at the end of an answer, one by one."""
+"""The steps of a server that has reported its passes only at the end of an answer, one by one."""
 
 from collections.abc import Sequence
 

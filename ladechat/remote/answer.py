@@ -11,7 +11,7 @@ from ladechat.remote.connection import Connection
 from ladechat.remote.dialects.dialect import Dialect
 from ladechat.remote.faults import ContextFull, ServerFault
 from ladechat.remote.json_values import text_at
-from ladechat.remote.told import Asked, Ended, Tokens, Told
+from ladechat.remote.reports import Asked, Ended, Report, Tokens
 
 LEAST_ROOM = 64
 """An answer is not made shorter than this, in tokens, while earlier turns could be left out instead."""
@@ -36,7 +36,9 @@ class OtherModel:
     name: str
 
 
-async def told(connection: Connection, dialect: Dialect, asked: Asked) -> AsyncGenerator[Told | Trimmed | OtherModel]:
+async def reports(
+    connection: Connection, dialect: Dialect, asked: Asked
+) -> AsyncGenerator[Report | Trimmed | OtherModel]:
     """Yield what a server tells of an answer, its end last.
 
     Raises:
@@ -57,7 +59,7 @@ async def told(connection: Connection, dialect: Dialect, asked: Asked) -> AsyncG
             return
 
 
-async def _once(connection: Connection, dialect: Dialect, asked: Asked) -> AsyncGenerator[Told | OtherModel]:
+async def _once(connection: Connection, dialect: Dialect, asked: Asked) -> AsyncGenerator[Report | OtherModel]:
     """Yield the same, or raise `ContextFull` before anything was yielded."""
     request = await dialect.request(connection, asked)
     reader, bounds, host = dialect.reader(asked), _Bounds(asked.most_tokens), connection.address.host
@@ -115,7 +117,7 @@ class _Bounds:
         """Whether no event has been read yet."""
         return not self._events
 
-    def take(self, one: Told, host: str) -> None:
+    def take(self, one: Report, host: str) -> None:
         """Count what an event tells.
 
         Raises:

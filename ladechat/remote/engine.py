@@ -16,11 +16,11 @@ from ladechat.engine_process.pace import StepPace
 from ladechat.engine_process.refusals import bad_command, busy
 from ladechat.engine_process.stream import EventStream
 from ladechat.protocol import Command, Configure, Generate, ProtocolError, Settings, Stop
-from ladechat.remote.answer import told
+from ladechat.remote.answer import reports
 from ladechat.remote.connection import Connection
 from ladechat.remote.faults import ServerFault
 from ladechat.remote.finding import Program
-from ladechat.remote.told import Asked, Tokens
+from ladechat.remote.reports import Asked, Tokens
 from ladechat.remote.turn import Happened, Turn
 
 MOST_TOKENS = 2048
@@ -30,10 +30,10 @@ COMPLETE = "This answer is complete: the model itself ended it."
 
 
 class Arrived(NamedTuple):
-    """What a server has told of an answer, or why it tells no more, with its time."""
+    """What a server has reported of an answer, or why it tells no more, with its time."""
 
     turn: Turn
-    told: Happened
+    reported: Happened
     at: float
 
 
@@ -162,7 +162,7 @@ class RemoteEngine:
             self._happenings.put_nowait(Arrived(turn, one, time.monotonic()))
 
         try:
-            async for one in told(self._served.connection, self._served.program.dialect, asked):
+            async for one in reports(self._served.connection, self._served.program.dialect, asked):
                 put(one)
         except ServerFault as fault:
             put(fault)
@@ -200,11 +200,11 @@ class RemoteEngine:
         """Emit all that the pace allows now, in one write. Only steps wait for it."""
         events: list[protocol.Event] = []
         while self._waiting:
-            if isinstance(self._waiting[0].told, Tokens):
+            if isinstance(self._waiting[0].reported, Tokens):
                 if self._pace.seconds_left() != 0:
                     break
                 self._pace.begin_step()
             arrived = self._waiting.popleft()
-            events += turn.events(arrived.told, arrived.at)
+            events += turn.events(arrived.reported, arrived.at)
         if events:
             self._stream.emit(*events)

@@ -6,13 +6,13 @@ from ladechat import protocol
 from ladechat.protocol import FinishReason, ServerFigures
 from ladechat.remote.answer import OtherModel, Trimmed
 from ladechat.remote.faults import ServerFault
-from ladechat.remote.told import Asked, Ended, Progress, Prompt, Tokens, Told
+from ladechat.remote.reports import Asked, Ended, Progress, Prompt, Report, Tokens
 
 DRAFTED = "server"
 """The origin of a token that came with others: the server has drafted it, nobody knows how."""
 MINE = "model"
 
-Happened = Told | Trimmed | OtherModel | ServerFault
+Happened = Report | Trimmed | OtherModel | ServerFault
 """What a server tells of an answer, or why it tells no more."""
 
 
@@ -44,27 +44,27 @@ class Turn:
         self._token_ids: list[int] = []
         self._prefill_seconds = self._decode_seconds = 0.0
 
-    def events(self, told: Happened, at: float) -> Iterator[protocol.Event]:
+    def events(self, reported: Happened, at: float) -> Iterator[protocol.Event]:
         """Yield the events of what happened at a time."""
-        match told:
+        match reported:
             case ServerFault():
-                yield from self._failed(told)
+                yield from self._failed(reported)
             case Trimmed():
-                yield self._trimmed(told)
+                yield self._trimmed(reported)
             case OtherModel():
-                message = f"The server answers as {told.name!r}, and {self._asked.model!r} was asked."
+                message = f"The server answers as {reported.name!r}, and {self._asked.model!r} was asked."
                 hint = "/model lists what it has; it may have been started anew."
                 yield protocol.Failed(code="model_not_found", message=message, hint=hint)
             case Prompt():
-                self._prompt_tokens = told.tokens or len(told.token_ids)
-                yield self._started(told)
+                self._prompt_tokens = reported.tokens or len(reported.token_ids)
+                yield self._started(reported)
             case Progress():
-                done, total = told.done_tokens, told.total_tokens
+                done, total = reported.done_tokens, reported.total_tokens
                 yield protocol.Prefilling(turn=self._command.turn, done_tokens=done, total_tokens=total)
             case Tokens():
-                yield self._step(told, at)
+                yield self._step(reported, at)
             case Ended():
-                yield self._finished(told.reason, told.figures, told.pass_tokens)
+                yield self._finished(reported.reason, reported.figures, reported.pass_tokens)
 
     def stopped(self) -> Iterator[protocol.Event]:
         """Yield the end of an answer that was stopped here; what has come of it stays."""
@@ -79,12 +79,12 @@ class Turn:
             yield self._finished("stopped" if self._token_ids else "failed")
         self.reason = "failed"
 
-    def _trimmed(self, told: Trimmed) -> protocol.Event:
-        self._messages = list(told.messages)
+    def _trimmed(self, reported: Trimmed) -> protocol.Event:
+        self._messages = list(reported.messages)
         return protocol.HistoryTrimmed(
             turn=self._command.turn,
-            dropped_turns=told.dropped_messages // 2,
-            dropped_messages=told.dropped_messages,
+            dropped_turns=reported.dropped_messages // 2,
+            dropped_messages=reported.dropped_messages,
             tokens_before=0,
             tokens_after=0,
             context_length=self._context_length,

@@ -109,7 +109,7 @@ def seal(lanes: Sequence[Lane]) -> str:
 
 
 def _same_text(lanes: Sequence[Lane]) -> str:
-    """Return whether answers are equal whose tokens are not told."""
+    """Return whether answers are equal whose tokens are not reported."""
     texts = [lane.text for lane in lanes]
     longest = max(map(len, texts))
     same = next((place for place, signs in enumerate(zip(*texts, strict=False)) if len(set(signs)) > 1), None)

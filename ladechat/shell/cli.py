@@ -61,9 +61,9 @@ from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.refusing import fail
 from ladechat.serve.commands import serve
+from ladechat.server_options import NO_SERVER, check_runs_here, give_key_to
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recorder import Recorder, default_path
-from ladechat.server_options import check_runs_here
 from ladechat.shell.learn import learn
 from ladechat.shell.race import race
 from ladechat.shell.reopening import as_answered, is_given, latest
@@ -131,6 +131,7 @@ def chat(
         refuse_misplaced_options(context)
         return
     check_length(max_new_tokens)
+    give_key_to(NO_SERVER)
     store = None if no_save else ConversationStore()
     opened = latest(store) if go_on else None
     warm = not no_save and engine.warm_start is not False

@@ -84,15 +84,15 @@ def figures(event: TurnFinished, server: ServerInfo | None = None) -> list[str]:
 
 
 def _figures_of_server(event: TurnFinished, server: ServerInfo) -> list[str]:
-    told, unit = event.server or ServerFigures(), unit_of(server)
-    tokens = len(event.token_ids) if server.passes else told.tokens
+    reported, unit = event.server or ServerFigures(), unit_of(server)
+    tokens = len(event.token_ids) if server.passes else reported.tokens
     steps = event.steps
     parts = [] if tokens is None else [counted(tokens, "token")]
     parts += [counted(steps, unit)] if steps else []
     if server.passes and steps and tokens:
         parts.append(f"{tokens / steps:.2f} tokens a pass")
-    if told.drafted and told.accepted is not None:
-        parts.append(f"{told.accepted:,} of {counted(told.drafted, 'draft')} accepted")
+    if reported.drafted and reported.accepted is not None:
+        parts.append(f"{reported.accepted:,} of {counted(reported.drafted, 'draft')} accepted")
     if tokens and event.decode_seconds:
         parts.append(f"{tokens / event.decode_seconds:.0f} tok/s")
     return parts
@@ -272,11 +272,11 @@ def introduce(event: Ready) -> str:
     return f"{facts} The checkpoint's own sampling defaults are {_sampling(own)}; here the sliders T and P decide."
 
 
-def told_by(server: ServerInfo) -> str:
+def what_is_reported(server: ServerInfo) -> str:
     """Return what a server tells of its decoding, and what it does not, in a sentence or two."""
     if server.passes:
-        return "A colour is a forward pass. Refused drafts, window, pool, tree and pseudo states are not told."
-    return "A colour is a chunk of the stream: passes, drafts, window, pool, tree and pseudo states are not told."
+        return "A colour is a forward pass. Not reported: refused drafts, window, pool, tree, pseudo states."
+    return "A colour is a chunk of the stream. Not reported: passes, drafts, window, pool, tree, pseudo states."
 
 
 def _size(event: Ready) -> str:

@@ -1,4 +1,4 @@
-"""The screen with a model on a server: what it tells, and that it says what is not told."""
+"""The screen with a model on a server: what it tells, and that it says what is not reported."""
 
 from collections.abc import Sequence
 
@@ -91,7 +91,7 @@ async def test_at_80_columns_the_screen_says_what_is_told_and_what_is_not(info: 
         await until(lambda: info.program in texts_of(stage.app.query_one(ServerPanel)), pilot)
         panel, speed = texts_of(stage.app.query_one(ServerPanel)), texts_of(stage.app.query_one(SpeedPanel))
         words = " ".join(panel.split())
-        assert "pseudo states are not told." in words and "http://host/v1" in words
+        assert "Not reported:" in words and "http://host/v1" in words
         assert not stage.app.query_one(PoolPanel).region.area and not stage.app.query_one(WindowPanel).region.area
         if info.passes:
             assert "A colour is a forward pass." in words and "2 of 10" in words and "51.5" in words
@@ -151,4 +151,4 @@ async def test_a_local_model_after_a_server_has_its_panels_again() -> None:
         await until(lambda: stage.app.query_one(ServerPanel).region.area, pilot)
         stage.say(ready(Settings()))
         await until(lambda: not stage.app.query_one(ServerPanel).region.area, pilot)
-        assert stage.app.query_one(PoolPanel).not_told == ""
+        assert stage.app.query_one(PoolPanel).unreported == ""

@@ -46,7 +46,7 @@ async def test_chunks_that_held_several_passes_are_mended_at_the_end() -> None:
     with ScriptedServer(None, vllm_stream([A], [B, C, D], accepted=[0, 1], drafted=4)) as server:
         async with talking(server) as talk:
             done = await talk.answer("Hi?")
-            assert done.pass_tokens == [1, 1, 2] and done.steps == 2
+            assert done.pass_tokens == [1, 1, 2] and done.steps == 3
             assert done.server is not None and done.server.passes == 3
 
 
@@ -100,11 +100,11 @@ async def test_the_chunks_of_one_pass_of_llama_cpp_are_joined() -> None:
 @pytest.mark.parametrize("whole", [True, False], ids=["all of it in each event", "only what is new"])
 async def test_a_rise_of_sglangs_count_is_a_pass(whole: bool) -> None:
     """Written by its documentation: no recording."""
-    told = [([1], "A", 0), ([2, 3], " b c", 1), ([4], "d.", 2), ([5, 6], "ef", 4)]
+    reported = [([1], "A", 0), ([2, 3], " b c", 1), ([4], "d.", 2), ([5, 6], "ef", 4)]
     stream: list[bytes] = []
     ids: list[int] = []
     text = ""
-    for new, more, checked in told:
+    for new, more, checked in reported:
         ids, text = [*ids, *new], text + more
         meta: dict[str, Any] = {
             "prompt_tokens": 3,

@@ -14,6 +14,7 @@ from tests.remote.scripted_server import Reply, ScriptedServer, page, pages_of
 from tests.remote.talking import talking
 
 STREAMS = Path(__file__).parent / "streams"
+ANSWERS = [path.name for path in sorted(STREAMS.glob("vllm-*.sse")) if "refused" not in path.name]
 VLLM = {**pages_of("vllm", "SmolLM2-135M-Instruct", max_model_len=2048), "/version": page({"version": "0.32.0"})}
 BYTES_AT_ONCE = 100
 """Fewer than an event has: no event comes in one part."""
@@ -29,19 +30,19 @@ def events(name: str) -> list[Any]:
     return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
 
 
-@pytest.mark.parametrize("name", [path.name for path in sorted(STREAMS.glob("vllm-*.sse")) if "refused" not in path.name])
+@pytest.mark.parametrize("name", ANSWERS)
 async def test_a_recorded_answer_of_vllm(name: str) -> None:
-    told = events(name)
-    chunks = [choice["token_ids"] for event in told for choice in event["choices"] if choice.get("token_ids")]
-    text = "".join(choice["delta"].get("content") or "" for event in told for choice in event["choices"])
-    speculative = told[-1].get("metrics", {}).get("speculative_decoding")
+    reported = events(name)
+    chunks = [choice["token_ids"] for event in reported for choice in event["choices"] if choice.get("token_ids")]
+    text = "".join(choice["delta"].get("content") or "" for event in reported for choice in event["choices"])
+    speculative = reported[-1].get("metrics", {}).get("speculative_decoding")
     with ScriptedServer(VLLM, reply(name)) as server:
         async with talking(server) as talk:
             done = await talk.answer("Hi?", most=200)
             assert done.text == text and done.server is not None
             assert [step.token_ids for step in talk.steps] == chunks
-            assert len(done.token_ids) == done.server.tokens == told[-1]["usage"]["completion_tokens"]
-            assert talk.started.prompt_ids == told[0]["prompt_token_ids"]
+            assert len(done.token_ids) == done.server.tokens == reported[-1]["usage"]["completion_tokens"]
+            assert talk.started.prompt_ids == reported[0]["prompt_token_ids"]
             if speculative:
                 accepted = speculative["per_step_accepted"]
                 drafted = [len(step.token_ids) for step in talk.steps[1:] if len(step.token_ids) > 1]
@@ -67,8 +68,8 @@ async def test_a_refusal_in_the_stream_is_a_sentence() -> None:
 
 
 CONTEXT = (
-    "This model's maximum context length is 2048 tokens. However, your prompt contains at least 2049 input tokens, which "
-    "exceeds this limit even without any output tokens. Please reduce the length of the input prompt. "
+    "This model's maximum context length is 2048 tokens. However, your prompt contains at least 2049 input tokens, "
+    "which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. "
     "(parameter=input_tokens, value=2049)"
 )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from ladechat.remote.connection import Connection
-from ladechat.remote.told import Asked, Ended, Told
+from ladechat.remote.reports import Asked, Ended, Report
 
 
 @dataclass(frozen=True)
@@ -19,11 +19,11 @@ class Request:
 class Reader(Protocol):
     """Reads the events of one answer."""
 
-    def read(self, event: Any) -> Iterator[Told]:
+    def read(self, event: Any) -> Iterator[Report]:
         """Yield what an event tells."""
         ...
 
-    def end(self) -> Iterator[Told]:
+    def end(self) -> Iterator[Report]:
         """Yield what is left once the stream has ended; its last is an `Ended`, unless the stream broke off."""
         ...
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ladechat.remote.dialects.openai import ChatReader, OpenAI
 from ladechat.remote.json_values import at, count_at, counts_at, number_at
-from ladechat.remote.told import Asked, Progress, Prompt, Tokens, Told
+from ladechat.remote.reports import Asked, Progress, Prompt, Report, Tokens
 
 SEEDS = 2**32 - 1
 """Its seeds have 32 bits, and the last of them stands for none."""
@@ -60,7 +60,7 @@ class LlamaCppReader(ChatReader):
         total = count_at(event, "prompt_progress", "total") or (cached + read if read is not None else None)
         return Prompt(tokens=total, cached_tokens=cached)
 
-    def read(self, event: Any) -> Iterator[Told]:
+    def read(self, event: Any) -> Iterator[Report]:
         """Yield what a chunk tells."""
         yield from super().read(event)
         total = count_at(event, "prompt_progress", "total")
@@ -75,7 +75,7 @@ class LlamaCppReader(ChatReader):
                 tokens_per_second=number_at(timings, "predicted_per_second"),
             )
 
-    def steps(self, event: Any, choice: Any, text: str, thought: str) -> Iterator[Told]:
+    def steps(self, event: Any, choice: Any, text: str, thought: str) -> Iterator[Report]:
         """Yield a pass once its last chunk has come."""
         tokens = count_at(event, "timings", "predicted_n")
         if tokens is not None and tokens > self._known:
@@ -102,7 +102,7 @@ class LlamaCppReader(ChatReader):
         ids = [*[0] * missing, *(token_id for _, _, token_id in chunks)]
         yield Tokens(pieces, ids, [0.0] * len(ids), reasoning, drafted=self._drafted_now)
 
-    def end(self) -> Iterator[Told]:
+    def end(self) -> Iterator[Report]:
         """Yield the end, with the passes: each gives one token and those of its drafts that it accepts."""
         if self.figures.tokens is not None and self.figures.accepted is not None:
             self.add_figures(passes=max(0, self.figures.tokens - self.figures.accepted))

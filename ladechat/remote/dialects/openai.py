@@ -10,7 +10,7 @@ from ladechat.protocol import ServerFigures, Settings
 from ladechat.remote.connection import Connection
 from ladechat.remote.dialects.dialect import Request, reason_of
 from ladechat.remote.json_values import at, count_at, text_at
-from ladechat.remote.told import Asked, Ended, Prompt, Tokens, Told, step_of
+from ladechat.remote.reports import Asked, Ended, Prompt, Report, Tokens, step_of
 
 CHAT = "/chat/completions"
 
@@ -55,7 +55,7 @@ class ChatReader:
     """Reads the chunks of a chat answer. A subclass knows which of them are passes.
 
     Attributes:
-        figures: what the server has told of the whole answer so far.
+        figures: what the server has reported of the whole answer so far.
     """
 
     def __init__(self, asked: Asked) -> None:
@@ -64,7 +64,7 @@ class ChatReader:
         self._finish = ""
         self._begun = False
 
-    def read(self, event: Any) -> Iterator[Told]:
+    def read(self, event: Any) -> Iterator[Report]:
         """Yield what a chunk tells."""
         if not self._begun:
             self._begun = True
@@ -81,14 +81,14 @@ class ChatReader:
 
     def add_figures(self, **known: float | int | None) -> None:
         """Add figures of the server, those that are not None."""
-        told = {name: value for name, value in known.items() if value is not None}
-        self.figures = msgspec.structs.replace(self.figures, **told)
+        reported = {name: value for name, value in known.items() if value is not None}
+        self.figures = msgspec.structs.replace(self.figures, **reported)
 
     def prompt(self, event: Any) -> Prompt:
         """Return what the first chunk tells of the prompt."""
         return Prompt()
 
-    def steps(self, event: Any, choice: Any, text: str, thought: str) -> Iterator[Told]:
+    def steps(self, event: Any, choice: Any, text: str, thought: str) -> Iterator[Report]:
         """Yield the steps that are known with a chunk."""
         if text or thought:
             yield step_of(text, [0], thought)
@@ -97,7 +97,7 @@ class ChatReader:
         """Yield the steps that no later chunk can add to any more."""
         yield from ()
 
-    def end(self) -> Iterator[Told]:
+    def end(self) -> Iterator[Report]:
         """Yield the last steps, and the end if the stream has one."""
         yield from self.rest()
         if self._finish:

@@ -14,7 +14,7 @@ from ladechat.remote.connection import Connection
 from ladechat.remote.dialects.dialect import Request, reason_of
 from ladechat.remote.faults import ServerFault
 from ladechat.remote.json_values import at, count_at, counts_at, list_at, text_at
-from ladechat.remote.told import Asked, Prompt, Told, step_of
+from ladechat.remote.reports import Asked, Prompt, Report, step_of
 
 SEEDS = 2**32
 
@@ -65,7 +65,7 @@ class GenerateReader:
         self._begun = False
         self._finish = ""
 
-    def read(self, event: Any) -> Iterator[Told]:
+    def read(self, event: Any) -> Iterator[Report]:
         """Yield the pass, or the passes, since the event before."""
         meta = at(event, "meta_info")
         if not self._begun:
@@ -80,14 +80,14 @@ class GenerateReader:
         self._finish = text_at(meta, "finish_reason", "type") or text_at(meta, "finish_reason") or self._finish
         self._take_figures(meta, tokens, checked)
 
-    def _step(self, event: Any, meta: Any, new: int, checked: int | None) -> Told:
+    def _step(self, event: Any, meta: Any, new: int, checked: int | None) -> Report:
         whole_ids, text = counts_at(event, "output_ids"), text_at(event, "text")
         cumulative = len(whole_ids) >= self._tokens + new and self._tokens > 0
         if cumulative or not self._tokens:
             text, self._characters = text[self._characters :], len(text)
-        told = list_at(meta, "output_token_logprobs")[-new:]
-        logprobs = [min(0.0, float(one)) if isinstance(one := at(each, 0), int | float) else 0.0 for each in told]
-        texts = [text_at(each, 2) for each in told]
+        reported = list_at(meta, "output_token_logprobs")[-new:]
+        logprobs = [min(0.0, float(one)) if isinstance(one := at(each, 0), int | float) else 0.0 for each in reported]
+        texts = [text_at(each, 2) for each in reported]
         step = step_of(text, whole_ids[-new:] if len(whole_ids) >= new else [0] * new, "", texts, logprobs)
         if checked is None:  # no speculation: a pass for each token
             return replace(step, passes=new)
@@ -102,10 +102,10 @@ class GenerateReader:
             "accepted": accepted,
             "drafted": count_at(meta, "spec_draft_token_num"),
         }
-        told = {name: value for name, value in known.items() if value is not None}
-        self._figures = msgspec.structs.replace(self._figures, **told)
+        reported = {name: value for name, value in known.items() if value is not None}
+        self._figures = msgspec.structs.replace(self._figures, **reported)
 
-    def end(self) -> Iterator[Told]:
+    def end(self) -> Iterator[Report]:
         """Yield the end, if the stream has one."""
         if self._finish:
             finish = "length" if self._finish == "length" else "stop"

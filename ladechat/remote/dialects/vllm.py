@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ladechat.remote.dialects.openai import ChatReader, OpenAI
 from ladechat.remote.json_values import at, count_at, counts_at, list_at, number_at, text_at
 from ladechat.remote.mending import pass_tokens
-from ladechat.remote.told import Asked, Ended, Prompt, Told, step_of
+from ladechat.remote.reports import Asked, Ended, Prompt, Report, step_of
 
 LEAST_LOGPROB = -9999.0
 """What vLLM says in the place of minus infinity."""
@@ -57,7 +57,7 @@ class VLLMReader(ChatReader):
         token_ids = counts_at(event, "prompt_token_ids")
         return Prompt(token_ids, len(token_ids) or None)
 
-    def read(self, event: Any) -> Iterator[Told]:
+    def read(self, event: Any) -> Iterator[Report]:
         """Yield what a chunk tells; the last one has the figures of speculative decoding."""
         yield from super().read(event)
         self.add_figures(tokens_per_second=number_at(event, "metrics", "tokens_per_second"))
@@ -70,14 +70,14 @@ class VLLMReader(ChatReader):
             accepted=count_at(speculative, "num_accepted_draft_tokens"),
         )
 
-    def steps(self, event: Any, choice: Any, text: str, thought: str) -> Iterator[Told]:
+    def steps(self, event: Any, choice: Any, text: str, thought: str) -> Iterator[Report]:
         """Yield the pass of a chunk."""
-        told = list_at(choice, "logprobs", "content")
-        token_ids = counts_at(choice, "token_ids") or [0] * len(told)
+        reported = list_at(choice, "logprobs", "content")
+        token_ids = counts_at(choice, "token_ids") or [0] * len(reported)
         if not token_ids:
             self._before += text
             return
-        texts, logprobs = [text_at(one, "token") for one in told], [_logprob(one) for one in told]
+        texts, logprobs = [text_at(one, "token") for one in reported], [_logprob(one) for one in reported]
         yield step_of(self._before + text, token_ids, thought, texts, logprobs)
         self._before = ""
         self._chunks.append(len(token_ids))
@@ -91,6 +91,6 @@ class VLLMReader(ChatReader):
         return replace(super().ended(finish), pass_tokens=mended)
 
 
-def _logprob(told: Any) -> float:
-    value = at(told, "logprob")
+def _logprob(reported: Any) -> float:
+    value = at(reported, "logprob")
     return max(float(value), LEAST_LOGPROB) if isinstance(value, int | float) and value <= 0 else 0.0

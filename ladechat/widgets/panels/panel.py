@@ -56,7 +56,7 @@ class Panel(Widget):
     """When the panel is on the screen."""
 
     palette: reactive[Palette] = reactive(Palette)
-    not_told: reactive[str] = reactive("")
+    unreported: reactive[str] = reactive("")
     """Why there is nothing to draw, if a server has decoded the answer: it does not tell what this panel shows."""
 
     @dataclass
@@ -91,7 +91,7 @@ class Panel(Widget):
     @property
     def explanation(self) -> str:
         """What there is to explain now; "" for nothing."""
-        return self.not_told or self.explain()
+        return self.unreported or self.explain()
 
     def on_click(self, event: events.Click) -> None:
         """Ask for the explanation when the title is clicked."""
@@ -109,7 +109,7 @@ class Panel(Widget):
     def render_line(self, y: int) -> Strip:
         width, height = self.content_size
         if self._painted is None:
-            rows = self.only(width, (self.NAME,), self.not_told) if self.not_told else self.rows(width, height)
+            rows = self.only(width, (self.NAME,), self.unreported) if self.unreported else self.rows(width, height)
             base, rows = self.rich_style, rows[:height]
             segments = ([Segment(text, base + style) for text, style in row if text] for row in rows)
             self._painted = [strip_of(row, width, base) for row in segments]

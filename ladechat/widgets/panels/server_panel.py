@@ -7,7 +7,7 @@ from rich.style import Style
 from ladechat import protocol
 from ladechat.protocol import ServerFigures, ServerInfo
 from ladechat.widgets.cells import printable, shorten
-from ladechat.widgets.formatting import plural, told_by, unit_of
+from ladechat.widgets.formatting import plural, unit_of, what_is_reported
 from ladechat.widgets.panels.panel import AnswerPanel, Row
 
 LEAST_TABLE_ROWS = 3
@@ -27,7 +27,7 @@ class Figure(NamedTuple):
 class ServerPanel(AnswerPanel):
     """Stands in the place of the window, the pool and the tree, which a server does not tell.
 
-    A sentence says what a colour is and what is not told. Below it are two columns of figures: what came here, and what
+    A sentence says what a colour is and what is not reported. Below it are two columns of figures: what came here, and what
     the server says of the same answer at its end.
     """
 
@@ -67,7 +67,7 @@ class ServerPanel(AnswerPanel):
         """Return what the server is, what it tells, and where its figures differ from what came here."""
         if self.info is None:
             return ""
-        text = f"{self.info.program} at {self.info.address} decodes. {told_by(self.info)}"
+        text = f"{self.info.program} at {self.info.address} decodes. {what_is_reported(self.info)}"
         return f"{text} Here: what came over the network, and when. Server: what it says of the same answer at its end."
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -75,7 +75,7 @@ class ServerPanel(AnswerPanel):
         if info is None:
             return []
         rows = [self.header(width, ("server",), [printable(info.program), ""], Style(bold=True))]
-        rows += [[(shorten(printable(info.address), width), self.muted)], *self.sentence(told_by(info), width)]
+        rows += [[(shorten(printable(info.address), width), self.muted)], *self.sentence(what_is_reported(info), width)]
         figures = self._figures(info)
         room = height - len(rows) - 1
         if figures and room >= LEAST_TABLE_ROWS - 1:
@@ -86,16 +86,16 @@ class ServerPanel(AnswerPanel):
         """Return the figures of the answer that are known, the most telling first."""
         if not self._steps:
             return []
-        told = self._finished.server if self._finished is not None and self._finished.server else ServerFigures()
-        drafts = UNKNOWN if told.accepted is None else f"{told.accepted:,} of {told.drafted or 0:,}"
+        reported = self._finished.server if self._finished is not None and self._finished.server else ServerFigures()
+        drafts = UNKNOWN if reported.accepted is None else f"{reported.accepted:,} of {reported.drafted or 0:,}"
         rate = 1000 * self._tokens / self._ms if self._ms else None
         figures = [
             Figure("drafts accepted", UNKNOWN, drafts),
-            Figure(plural(2, unit_of(info)), f"{self._steps:,}", _whole(told.passes)),
-            Figure("tokens", f"{self._tokens:,}" if info.passes else UNKNOWN, _whole(told.tokens)),
-            Figure("tokens/s", _rate(rate) if info.passes else UNKNOWN, _rate(told.tokens_per_second)),
+            Figure(plural(2, unit_of(info)), f"{self._steps:,}", _whole(reported.passes)),
+            Figure("tokens", f"{self._tokens:,}" if info.passes else UNKNOWN, _whole(reported.tokens)),
+            Figure("tokens/s", _rate(rate) if info.passes else UNKNOWN, _rate(reported.tokens_per_second)),
             Figure("thoughts", f"{self._thoughts:,}", UNKNOWN),
-            Figure("prompt tokens", UNKNOWN, _whole(told.prompt_tokens)),
+            Figure("prompt tokens", UNKNOWN, _whole(reported.prompt_tokens)),
         ]
         return [one for one in figures if (one.here, one.there) not in ((UNKNOWN, UNKNOWN), ("0", UNKNOWN))]
 

@@ -1,4 +1,4 @@
-"""What the speed panel says of an answer that a server decodes: by the server's own count, once it has told that."""
+"""What the speed panel says of an answer that a server decodes: by the server's own count, once it has reported that."""
 
 from ladechat.protocol import ServerFigures, ServerInfo, Step, TurnFinished
 from ladechat.widgets.formatting import counted, duration, unit_of
@@ -31,12 +31,12 @@ class ServerSpeed:
         self._finished = event
 
     @property
-    def _told(self) -> ServerFigures:
+    def _reported(self) -> ServerFigures:
         return (self._finished.server if self._finished is not None else None) or ServerFigures()
 
     @property
     def _passes(self) -> int:
-        return self._steps if self._told.passes is None else self._told.passes
+        return self._steps if self._reported.passes is None else self._reported.passes
 
     def counts(self) -> list[str]:
         """Return the passes and their tokens, or the chunks."""
@@ -45,7 +45,7 @@ class ServerSpeed:
         return [f"{counted(self._passes, 'pass')} for {self._tokens:,}", counted(self._passes, "pass")]
 
     def figures(self, rate: str) -> list[tuple[str, str]]:
-        """Return numbers with their units: tokens a pass and tokens a second, where passes are told."""
+        """Return numbers with their units: tokens a pass and tokens a second, where passes are reported."""
         if not self.server.passes:
             return [(rate, " chunks/s")]
         return [(f"{self._tokens / self._passes:.2f}" if self._passes else "–", " tokens a pass"), (rate, " tok/s")]
@@ -54,8 +54,8 @@ class ServerSpeed:
         """Return how many drafts a pass has accepted, of those that the server drafted as far as it tells."""
         if not self.server.passes or not self._passes:
             return []
-        accepted = self._tokens - self._passes if self._told.accepted is None else self._told.accepted
-        drafted = self._drafted if self._told.drafted is None else self._told.drafted
+        accepted = self._tokens - self._passes if self._reported.accepted is None else self._reported.accepted
+        drafted = self._drafted if self._reported.drafted is None else self._reported.drafted
         number = f"{accepted / self._passes:.2f}"
         if drafted is not None:
             number += f" of {drafted / self._passes:.2f}"

@@ -22,7 +22,7 @@ from ladechat.protocol import (
     TurnFinished,
     Value,
 )
-from ladechat.widgets.formatting import info_of, told_by
+from ladechat.widgets.formatting import info_of, what_is_reported
 from ladechat.widgets.panels.biography_panel import BiographyPanel
 from ladechat.widgets.panels.cost_panel import CostPanel
 from ladechat.widgets.panels.explaining import Explained, explained, key_of
@@ -153,7 +153,7 @@ class SidePanels(Vertical):
         self.query_one(ServerPanel).show_server(server)
         for panel in self.query(AnswerPanel):
             if not isinstance(panel, SpeedPanel | ServerPanel):
-                panel.not_told = "" if server is None else told_by(server)
+                panel.unreported = "" if server is None else what_is_reported(server)
         self._apply()
 
     def show_costs(self, costs: Sequence[PassCost]) -> None:

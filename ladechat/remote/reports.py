@@ -87,7 +87,7 @@ class Ended:
     pass_tokens: list[int] = field(default_factory=list)
 
 
-Told = Prompt | Progress | Tokens | Ended
+Report = Prompt | Progress | Tokens | Ended
 
 
 def step_of(
@@ -99,9 +99,9 @@ def step_of(
         text: the text that it adds to the answer.
         token_ids: its tokens.
         thought: the text that it adds to the reasoning before the answer.
-        texts: the text of each token, if it is told. They count where they make up the chunk's text, but for tokens at
+        texts: the text of each token, if it is reported. They count where they make up the chunk's text, but for tokens at
             its end that are no text; where they do not, as inside a character, the last token has all of it.
-        logprobs: of each token, if they are told.
+        logprobs: of each token, if they are reported.
     """
     count = len(token_ids)
     if thought and text:  # the end of the thoughts and the beginning of the answer in one pass
@@ -112,14 +112,14 @@ def step_of(
         whole = thought + text
         pieces = _pieces(whole, texts) if len(texts) == count else _at_the_end(whole, count)
         reasoning = count if thought else 0
-    told = list(logprobs) if len(logprobs) == count else [0.0] * count
-    return Tokens(pieces, list(token_ids), told, reasoning)
+    reported = list(logprobs) if len(logprobs) == count else [0.0] * count
+    return Tokens(pieces, list(token_ids), reported, reasoning)
 
 
 def _pieces(whole: str, texts: Sequence[str]) -> list[str]:
     """Return the text of each token. The tokens at the end may be marks, such as that of the end, and have none."""
-    told = next((count for count in range(len(texts), 0, -1) if "".join(texts[:count]) == whole), None)
-    return _at_the_end(whole, len(texts)) if told is None else [*texts[:told], *[""] * (len(texts) - told)]
+    reported = next((count for count in range(len(texts), 0, -1) if "".join(texts[:count]) == whole), None)
+    return _at_the_end(whole, len(texts)) if reported is None else [*texts[:reported], *[""] * (len(texts) - reported)]
 
 
 def _at_the_end(text: str, count: int) -> list[str]:
