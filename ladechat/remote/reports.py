@@ -99,8 +99,8 @@ def step_of(
         text: the text that it adds to the answer.
         token_ids: its tokens.
         thought: the text that it adds to the reasoning before the answer.
-        texts: the text of each token, if it is reported. They count where they make up the chunk's text, but for tokens at
-            its end that are no text; where they do not, as inside a character, the last token has all of it.
+        texts: the text of each token, if it is reported. They count where they make up the chunk's text, but for tokens
+            at its end that are no text; where they do not, as inside a character, the last token has all of it.
         logprobs: of each token, if they are reported.
     """
     count = len(token_ids)

@@ -27,8 +27,8 @@ class Figure(NamedTuple):
 class ServerPanel(AnswerPanel):
     """Stands in the place of the window, the pool and the tree, which a server does not tell.
 
-    A sentence says what a colour is and what is not reported. Below it are two columns of figures: what came here, and what
-    the server says of the same answer at its end.
+    A sentence says what a colour is and what is not reported. Below it are two columns of figures: what came here, and
+    what the server says of the same answer at its end.
     """
 
     NAME = "server"

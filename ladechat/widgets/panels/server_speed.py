@@ -1,4 +1,4 @@
-"""What the speed panel says of an answer that a server decodes: by the server's own count, once it has reported that."""
+"""What the speed panel says of a server's answer: by the server's own count, once it has reported that."""
 
 from ladechat.protocol import ServerFigures, ServerInfo, Step, TurnFinished
 from ladechat.widgets.formatting import counted, duration, unit_of
