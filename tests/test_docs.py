@@ -213,8 +213,12 @@ OF_SCRIPTS = {
     for path in ROOT.glob("benchmarks/*.py")
     for name in re.findall(r'"(--[a-z][a-z-]+)"', path.read_text(encoding="utf-8"))
 }
-OF_OTHERS = {"tour.md": {"--length"}, "CONTRIBUTING.md": {"--shuffle"}}
-"""The option of a decoder which the page makes up, and one of these tests (tests/conftest.py)."""
+OF_OTHERS = {
+    "tour.md": {"--length"},
+    "CONTRIBUTING.md": {"--shuffle"},
+    "server.md": {"--per-request-spec-decode-metrics"},
+}
+"""The option of a decoder which the page makes up, one of these tests (tests/conftest.py), and one of vLLM."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

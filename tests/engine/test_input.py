@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ladechat.engine import watcher
+from ladechat.engine_process import watcher
 from ladechat.engine_process.stream import EventStream, Inbox
 from ladechat.protocol import ProtocolError, Shutdown, Stop, encode
 from tests.waiting import brings, patience, wait_for
