@@ -81,8 +81,8 @@ async def test_the_chunks_of_one_pass_of_llama_cpp_are_joined() -> None:
     stream = [
         progress,
         llama_chunk("A", 1, 1.0),
-        llama_chunk(" b", 4, 9.0, 4, 2),
-        llama_chunk(" c", 4, 9.0, 4, 2),
+        llama_chunk(" b", 2, 9.0, 4, 2),
+        llama_chunk(" c", 3, 9.0, 4, 2),
         llama_chunk("d", 4, 9.0, 4, 2),
         llama_chunk(".", 5, 12.0, 4, 2),
         event(chunk(finish="stop")),

@@ -1,6 +1,7 @@
 """Streams that real servers have sent, byte for byte, as the protocol tells them.
 
-Recorded from vLLM 0.32.0 with SmolLM2-135M-Instruct: with n-gram speculation, and one without (`plain`).
+Recorded with SmolLM2-135M-Instruct from vLLM 0.32.0 with n-gram speculation, and without (`plain`); and from the server
+of llama.cpp in xllamacpp 2026.10, with n-gram drafts (`drafts`) and without.
 """
 
 import json
@@ -81,3 +82,41 @@ async def test_its_words_for_a_full_context_and_for_another_model_are_understood
         async with talking(server) as talk:
             assert (await talk.failure("Hi?")).code == "message_too_long"
             assert (await talk.failure("Hi?")).code == "model_not_found"
+
+
+LLAMA_CPP = pages_of("llamacpp", "SmolLM2-135M-Instruct", meta={"n_ctx": 2048})
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(STREAMS.glob("llama-cpp-*.sse"))])
+async def test_a_recorded_answer_of_llama_cpps_server(name: str) -> None:
+    sent = events(name)
+    text = "".join(choice["delta"].get("content") or "" for event in sent for choice in event["choices"])
+    timings = sent[-1]["timings"]
+    with ScriptedServer(LLAMA_CPP, reply(name)) as server:
+        async with talking(server) as talk:
+            done = await talk.answer("Hi?", most=200)
+            assert done.text == text and done.server is not None
+            assert len(done.token_ids) == done.server.tokens == timings["predicted_n"]
+            assert len(talk.steps) == done.server.passes == timings["predicted_n"] - timings.get("draft_n_accepted", 0)
+
+
+async def test_tokens_that_llama_cpps_server_accepted_together_are_one_step() -> None:
+    with ScriptedServer(LLAMA_CPP, reply("llama-cpp-drafts.sse")) as server:
+        async with talking(server) as talk:
+            await talk.answer("Hi?", most=200)
+            assert [one.pieces for one in talk.steps if len(one.pieces) > 1] == [[" on", " a"]]
+            assert [one.drafted for one in talk.steps if len(one.pieces) > 1] == [8]
+
+
+async def test_its_words_for_a_full_context_are_understood() -> None:
+    message = "request (4031 tokens) exceeds the available context size (2048 tokens), try increasing it"
+    error = {
+        "code": 400,
+        "message": message,
+        "type": "exceed_context_size_error",
+        "n_prompt_tokens": 4031,
+        "n_ctx": 2048,
+    }
+    with ScriptedServer(LLAMA_CPP, page({"error": error}, 400)) as server:
+        async with talking(server) as talk:
+            assert (await talk.failure("Hi?")).code == "message_too_long"

@@ -1,14 +1,14 @@
-"""llama.cpp's server: the chunks of one pass have the same timings, whose count of tokens includes all of the pass.
+"""llama.cpp's server: a chunk is a token, and those of one pass have the same `predicted_ms`.
 
-A chunk is one token. With the first chunk of a pass it is known how many more belong to it, so no pass waits for the
-next one.
+With the first chunk of a pass the count of accepted drafts rises by the number of those that follow, so no pass waits
+for the next one.
 """
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from ladechat.remote.dialects.openai import ChatReader, OpenAI
-from ladechat.remote.json_values import at, count_at, counts_at, number_at
+from ladechat.remote.json_values import at, count_at, number_at
 from ladechat.remote.reports import Asked, Progress, Prompt, Report, Tokens
 
 SEEDS = 2**32 - 1
@@ -32,7 +32,6 @@ class LlamaCpp(OpenAI):
             "repeat_penalty": settings.repetition_penalty,
             "timings_per_token": True,
             "return_progress": True,
-            "return_tokens": True,
             "cache_prompt": True,
             **({"seed": asked.seed % SEEDS} if settings.temperature else {}),
         }
@@ -47,10 +46,12 @@ class LlamaCppReader(ChatReader):
 
     def __init__(self, asked: Asked) -> None:
         super().__init__(asked)
-        self._pass: list[tuple[str, str, int]] = []
-        """The chunks of the pass that is being read: text, thought, token."""
-        self._wanted = self._known = self._drafted = 0
-        """The tokens of that pass; of all passes so far; and their drafts."""
+        self._pass: list[tuple[str, str]] = []
+        """The chunks of the pass that is being read: text and thought."""
+        self._time: float | None = None
+        """When that pass ended, by the server's clock."""
+        self._wanted = self._accepted = self._drafted = self._tokens = 0
+        """The tokens of that pass; of all passes so far the accepted and the drafted ones, and all tokens."""
         self._drafted_now: int | None = None
 
     def prompt(self, event: Any) -> Prompt:
@@ -77,33 +78,45 @@ class LlamaCppReader(ChatReader):
 
     def steps(self, event: Any, choice: Any, text: str, thought: str) -> Iterator[Report]:
         """Yield a pass once its last chunk has come."""
-        tokens = count_at(event, "timings", "predicted_n")
-        if tokens is not None and tokens > self._known:
+        time = number_at(event, "timings", "predicted_ms")
+        if time is None or not (thought or isinstance(at(choice, "delta", "content"), str)):
+            return
+        if time != self._time:
             yield from self.rest()
-            self._wanted, self._known = tokens - self._known, tokens
-            drafted = count_at(event, "timings", "draft_n")
-            self._drafted_now = None if drafted is None else max(0, drafted - self._drafted)
-            self._drafted = drafted or 0
-        if text or thought:
-            token_id = next(iter(counts_at(choice, "tokens") or counts_at(event, "tokens")), 0)
-            self._pass.append((text, thought, token_id))
-        if self._pass and len(self._pass) >= self._wanted:
+            self._begin(time, event)
+        self._pass.append((text, thought))
+        if len(self._pass) >= self._wanted:
             yield from self.rest()
+
+    def _begin(self, time: float, event: Any) -> None:
+        accepted = count_at(event, "timings", "draft_n_accepted") or 0
+        drafted = count_at(event, "timings", "draft_n")
+        self._time, self._wanted = time, 1 + max(0, accepted - self._accepted)
+        self._drafted_now = None if drafted is None else max(0, drafted - self._drafted)
+        self._accepted, self._drafted = accepted, drafted or 0
 
     def rest(self) -> Iterator[Tokens]:
-        """Yield the pass that is being read. Its chunks may be fewer than its tokens: a character may need several."""
-        if not self._pass:
-            return
-        chunks, self._pass = self._pass, []
-        missing = max(0, self._wanted - len(chunks))
-        thoughts = sum(1 for _, thought, _ in chunks if thought)
-        pieces = [*[""] * missing, *(thought or text for text, thought, _ in chunks)]
-        reasoning = thoughts + missing if thoughts else 0
-        ids = [*[0] * missing, *(token_id for _, _, token_id in chunks)]
-        yield Tokens(pieces, ids, [0.0] * len(ids), reasoning, drafted=self._drafted_now)
+        """Yield the pass that is being read. Its chunks may be fewer than its tokens, where text is held back."""
+        if self._pass:
+            chunks, self._pass = self._pass, []
+            thoughts = sum(1 for _, thought in chunks if thought)
+            missing = [("", "")] * (self._wanted - len(chunks))
+            yield self._step([*missing, *chunks], thoughts + len(missing) if thoughts else 0)
+
+    def _step(self, chunks: list[tuple[str, str]], reasoning: int) -> Tokens:
+        self._tokens += len(chunks)
+        pieces = [thought or text for text, thought in chunks]
+        nothing = [0] * len(chunks)
+        return Tokens(pieces, nothing, [0.0] * len(chunks), reasoning, drafted=self._drafted_now)
 
     def end(self) -> Iterator[Report]:
-        """Yield the end, with the passes: each gives one token and those of its drafts that it accepts."""
-        if self.figures.tokens is not None and self.figures.accepted is not None:
-            self.add_figures(passes=max(0, self.figures.tokens - self.figures.accepted))
+        """Yield the end, with the passes: each gives one token and those of its drafts that it accepts. The mark at the
+        end of an answer is a token without a chunk.
+        """
+        yield from self.rest()
+        if self.figures.tokens is not None:
+            self.add_figures(passes=max(0, self.figures.tokens - (self.figures.accepted or 0)))
+            if self._finish == "stop" and self.figures.tokens == self._tokens + 1:
+                self._drafted_now = None
+                yield self._step([("", "")], 0)
         yield from super().end()
