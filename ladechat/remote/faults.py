@@ -1,5 +1,6 @@
 """What goes wrong between this program and a server, each in a sentence, with what to do."""
 
+import os
 import re
 import ssl
 from collections.abc import Iterator, Mapping
@@ -102,6 +103,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 def _reason(error: Exception) -> str:
     """Return the words of the system's own error behind this one, as the end of a sentence."""
     for cause in _causes(error):
+        if isinstance(cause, ConnectionError) and cause.errno:  # asyncio repeats the address in its own words
+            return os.strerror(cause.errno)
         if isinstance(cause, OSError) and cause.strerror:
             return shortened(cause.strerror)
     return shortened(str(error) or type(error).__name__)
