@@ -10,8 +10,8 @@ decoders and llama.cpp both run it as it is.
 
 Each implementation has a process of its own with its own copy of the model, on all cores. All methods answer a question
 before any gets the next, one at a time, in an order that changes. Every answer begins with an empty KV cache and new
-drafters; `auto` keeps the rates and costs that it has learnt, as in the app. `auto warm` is what the app does by default:
-it drafts from its own earlier answers too, and has answered --earlier other questions of the file before the first one.
+drafters; `auto` keeps the rates and costs that it has learnt, as in the app. `auto warm` does as the app does by
+default: it drafts from its own earlier answers too, and has answered --earlier other questions before the first one.
 Answers are kept beside the result until that is written: the same command goes on where a run has ended.
 
 Two processes of the same code may differ: on one machine by 8 to 10 %, whichever the method. So compare two checkouts

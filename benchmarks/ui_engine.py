@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ladechat.app import LadechatApp
-from ladechat.engine.stream import EventStream, Inbox
+from ladechat.engine_process.stream import EventStream, Inbox
 from ladechat.garbage import collect_what_is_new
 from ladechat.protocol import Event, Generate, Header, Ready, Settings, Step, Stop, TurnFinished, TurnStarted
 from ladechat.screens.chat.screen import ChatScreen

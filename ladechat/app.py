@@ -3,7 +3,6 @@
 import os
 import weakref
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 
 # Must be set before Textual is imported. At Textual's default of 60 frames a second, a key in the prompt may wait two
@@ -30,7 +29,7 @@ from ladechat.preferences import SettingsFile
 from ladechat.protocol import Settings
 from ladechat.screens.chat.screen import ChatScreen
 from ladechat.screens.help.command_search import CommandSearch
-from ladechat.screens.help.explain import TOO_FAST, ExplainScreen
+from ladechat.screens.help.explain import TOO_FAST, TOO_FAST_IN_CHUNKS, ExplainScreen
 from ladechat.screens.help.help import HelpScreen
 from ladechat.screens.learn.lesson_session import lesson_session
 from ladechat.screens.learn.screen import LearnScreen
@@ -169,7 +168,8 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         """Explain each panel, or the one with this id, with its numbers."""
         explanations = self._side.explanations(only)
         if explanations and isinstance(self.screen, ChatScreen) and not only:
-            explanations.append(TOO_FAST)
+            chunks = self._view.presenter.unit == "chunk"
+            explanations.append(TOO_FAST_IN_CHUNKS if chunks else TOO_FAST)
         if explanations and self._asks and not only:
             explanations.append(("ask the model", " ".join(self._asks)))
         self.push_screen(ExplainScreen(explanations))
@@ -256,17 +256,17 @@ def run_chat(
         instead: names the fallback model, which answers if the model of `options` cannot be loaded.
     """
     command = options.engine_command
-    conversation = Conversation(system, max_new_tokens, options.model if command is None else "", store)
-    engines = _engines_of(options, options.model)
+    conversation = Conversation(system, max_new_tokens, options.named if command is None else "", store)
+    engines = _engines_of(options, options.named)
     way_back = (
-        WayBack(instead.model, _engines_of(options, instead.model), instead.settings.decoder) if instead else None
+        WayBack(instead.named, _engines_of(options, instead.named), instead.settings.decoder) if instead else None
     )
     named = command is not None
     session = Session(engines, options.settings, conversation, recorder, way_back, named_by_engine=named)
     screen = ChatScreen(
         session,
-        options.model,
-        welcome(options.model) if command is None else "",
+        options.named,
+        welcome(options.named) if command is None else "",
         store=store,
         history=PromptHistory() if store is not None else None,
         opened=opened,
@@ -286,8 +286,8 @@ def run_chat(
 
 def _engines_of(options: EngineOptions, model: str) -> NewEngine:
     """Return a factory of a model's engines. The named files (pool, maps) belong to the model of `options` only."""
-    if model != options.model:
-        options = replace(options, model=model, pool=None, maps=None)
+    if model != options.named:
+        options = options.with_model(model)
 
     def new_engine(settings: Settings) -> EngineSource:
         return engine_of(options.with_settings(settings))

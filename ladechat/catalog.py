@@ -7,6 +7,7 @@ binds each name to its drafters in `ladechat.registry`. So a new decoder is an e
 from collections.abc import Mapping
 
 from ladechat.protocol import DecoderInfo, Parameter, Value
+from ladechat.server_address import is_server
 
 BUNDLED = "demo"
 """The name of the model that comes with ladechat."""
@@ -16,6 +17,9 @@ FIRST_QUESTION = "How does lookahead decoding work?"
 
 DECODERS: dict[str, DecoderInfo] = {}
 """All decoders by name, in display order."""
+
+SERVER = DecoderInfo(name="server", label="the server's decoding", help="The server decodes as it was started.")
+"""How a model on a server is decoded. It is none of this program's decoders."""
 
 
 def register(info: DecoderInfo) -> DecoderInfo:
@@ -40,9 +44,11 @@ def parameters() -> dict[str, Parameter]:
 
 
 def first_decoder(model: str) -> DecoderInfo:
-    """Return the default decoder of a model: the bundled model demonstrates lookahead decoding, any other is decoded
-    as fast as possible.
+    """Return the default decoder of a model: the bundled model demonstrates lookahead decoding, a server has its own,
+    any other model is decoded as fast as possible.
     """
+    if is_server(model):
+        return SERVER
     return DECODERS["lookahead" if model == BUNDLED else "auto"]
 
 

@@ -15,7 +15,8 @@ from msgspec.structs import asdict
 
 from ladechat import catalog
 from ladechat.engine_command import EngineCommand
-from ladechat.protocol import Configure, Settings, Value
+from ladechat.protocol import Configure, SamplingSettings, Settings, Value
+from ladechat.server_address import ServerAddress, is_server, named, parted
 
 Model = Annotated[
     str, typer.Option("--model", "-m", help="A folder, a GGUF file, a hub id, or demo, the bundled model.")
@@ -74,7 +75,17 @@ Passes = Annotated[
     ),
 ]
 
+Server = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="A server that runs the model: vLLM, SGLang, llama.cpp's, or any with an OpenAI API; --model names one "
+        "of its models.",
+    ),
+]
 
+
+SAMPLING = SamplingSettings.__struct_fields__
 NO_OPTIONS = ("settings", "engine_command")
 """The fields of `EngineOptions` that are no options of `ladechat engine` themselves."""
 
@@ -87,7 +98,8 @@ class EngineOptions:
     which receives it by `arguments`.
 
     Attributes:
-        model: a folder, a GGUF file, a hub id, or "demo", the bundled model.
+        model: a folder, a GGUF file, a hub id, or "demo", the bundled model; or a server's name for it, "" for its only
+            one.
         device: a torch device; "auto" takes a GPU if there is one.
         dtype: a torch dtype; "auto" is one that is fast on the device.
         quantize: the format to which weights are quantised while they are loaded.
@@ -98,6 +110,7 @@ class EngineOptions:
         layer_search: seconds to search for better layers to skip, before the first answer.
         tensor_parallel: the number of GPUs that share the model.
         passes: how llama.cpp computes the passes of a GGUF file.
+        server: the address of a server that runs the model; None: this machine does.
         settings: the decoder, the given values of its parameters, and the sampling settings.
         engine_command: the user's command that is the engine, with options of its own; None: an engine of this machine.
     """
@@ -112,6 +125,7 @@ class EngineOptions:
     layer_search: LayerSearch = 0.0
     tensor_parallel: TensorParallel = 1
     passes: Passes = "auto"
+    server: Server = None
     settings: Settings = field(default_factory=Settings)
     engine_command: EngineCommand | None = None
 
@@ -129,12 +143,28 @@ class EngineOptions:
         """
         return [sys.executable, "-P", "-m", "ladechat", "engine", *self.arguments()]
 
+    @property
+    def named(self) -> str:
+        """The name by which conversations and lists know the model: that of a server comes with its address."""
+        return named(self.server, self.model)
+
+    def with_model(self, name: str) -> "EngineOptions":
+        """Return the same with another model, by its name as in `named`. The files of this one do not fit it."""
+        server, model = parted(name)
+        return replace(self, server=server, model=model, pool=None, maps=None)
+
     def arguments(self) -> Iterator[str]:
-        """Yield the arguments of `ladechat engine`, or of another command with these options."""
+        """Yield the arguments of `ladechat engine`, or of another command with these options: to a server or a command,
+        only those that it has to do with.
+        """
         given: Settings | Configure = self.settings
         if self.engine_command is not None:
             given = self.engine_command.change
             yield from _option("engine", self.engine_command.text)
+        elif self.server is not None:
+            given = Configure(**{name: getattr(given, name) for name in SAMPLING})
+            yield from _option("server", self.server)
+            yield from _option("model", self.model or None)
         else:
             for one in fields(self):
                 if one.name not in NO_OPTIONS:
@@ -143,9 +173,8 @@ class EngineOptions:
         for name, value in (given.parameters or {}).items():
             if name in known:
                 yield from _option(name, value)
-        for name in given.__struct_fields__:
-            if name != "parameters":
-                yield from _option(name, getattr(given, name))
+        for name in ("decoder", *SAMPLING):
+            yield from _option(name, getattr(given, name))
 
 
 def _option(name: str, value: Value | float | str | Sequence[str] | None) -> Iterator[str]:
@@ -165,7 +194,13 @@ def found_anywhere(model: str) -> str:
 
     A saved conversation may be continued from another folder, where a relative name would mean another model, or one
     of the hub. A name that starts with ~ is valid everywhere and stays.
+
+    Raises:
+        AddressRefused: it begins like the address of a server, and is none.
     """
+    if is_server(model):
+        server, name = parted(model)
+        return named(ServerAddress.of(server or "").api, name)
     if model == catalog.BUNDLED or model.startswith("~"):
         return model
     try:

@@ -20,6 +20,8 @@ from ladechat.engine_options import NO_OPTIONS, QUANTIZATIONS, WAYS_OF_PASSES, E
 from ladechat.preferences import DRAWING, SETTINGS, Preferences, Setting, SettingsFile
 from ladechat.protocol import Configure, Parameter, Settings, Value
 from ladechat.refusing import check_count, fail, in_short, joined_with
+from ladechat.server_address import is_server
+from ladechat.server_options import place_of
 from ladechat.terminal import say
 
 SETTINGS_FILE, COMMAND = "settings_file", "engine_command"
@@ -128,7 +130,10 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
         command: the command.
         of_any_decoder: whether parameters of other decoders than the chosen one are accepted.
     """
+    taken = inspect.signature(command).parameters
     kinds = {**ENGINE, **CHOICE, **PARAMETERS, **SAMPLING}
+    if "servers" in taken:  # it takes several of them, by the same option
+        del kinds["server"]
     defaults: dict[str, Any] = {name: getattr(EngineOptions(), name) for name in ENGINE}
     defaults |= {name: getattr(Settings(), name) for name in DRAWING}
     shared = [
@@ -136,19 +141,17 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
         for name, kind in kinds.items()
     ]
 
-    taken = inspect.signature(command).parameters
     own = [one for name, one in taken.items() if name not in ("engine", SETTINGS_FILE, "context")]
     reads_file, takes_command = SETTINGS_FILE in taken, "context" in taken
+    own.insert(0, inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
     if takes_command:
         shared.append(
             inspect.Parameter(COMMAND, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=EngineOfCommand)
         )
-        own.insert(0, inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
 
     @wraps(command)
     def called(**given: Any) -> None:
-        preferences = Preferences()
-        typed = _given_by_name(given)
+        preferences, typed = Preferences(), _given_by_name(given)
         chosen = set(typed)
         if reads_file:
             settings_file = SettingsFile()
@@ -157,22 +160,21 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
             given[SETTINGS_FILE] = settings_file
             chosen |= settings_file.names
         text, elsewhere = given.pop(COMMAND, None), None
-        if takes_command and given["context"].invoked_subcommand is None:
+        if not takes_command:
+            del given["context"]
+        elif given["context"].invoked_subcommand is None:
             local = [option_of(name) for name in ENGINE if name in typed]
+            local += ["--server"] if given.get("servers") else []
             elsewhere = chosen_command(text, preferences.engine, local)
-        engine = {name: given.pop(name) for name in ENGINE}
-        check_quantize(engine["quantize"])
-        check_passes(engine["passes"])
-        check_layer_search(engine["layer_search"])
-        check_tensor_parallel(engine["tensor_parallel"], engine["quantize"])
-        parameters = {name: value for name in PARAMETERS if (value := given.pop(name)) is not None}
-        first = preferences.decoder or catalog.first_decoder(engine["model"]).name
-        decoder = chosen_decoder(given.pop("decoder"), given.pop("auto"), parameters, first)
-        if not of_any_decoder:
-            check_belong((decoder,), parameters)
-        check_parameters(decoder, parameters)
-        parameters = {**preferences.parameters, **parameters}
-        settings = checked(decoder, parameters, {name: given.pop(name) for name in DRAWING})
+        engine = {name: given.pop(name, None) for name in ENGINE}
+        if given.get("servers"):
+            engine["model"] = catalog.BUNDLED if is_server(engine["model"]) else engine["model"]
+        elif elsewhere is None:
+            engine["server"], engine["model"] = place_of(engine["server"], engine["model"], named="model" in typed)
+        if engine["server"] is not None:
+            command(engine=_of_server(engine, given, typed), **given)
+            return
+        settings = _checked_settings(engine, given, preferences, of_any_decoder)
         if elsewhere is not None:
             elsewhere = replace(elsewhere, change=_change(settings, chosen))
         command(engine=EngineOptions(**engine, settings=settings, engine_command=elsewhere), **given)
@@ -183,10 +185,39 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
     return called
 
 
+def _of_server(engine: Mapping[str, Any], given: dict[str, Any], typed: Collection[str]) -> EngineOptions:
+    """Return the options of an engine that asks a server. All of them are taken out of `given`; those of decoders and of
+    models that run here are refused where they were typed: a server would not hear of them.
+    """
+    for name in (*ENGINE, *CHOICE, *PARAMETERS):
+        if name not in ("server", "model") and name in typed:
+            fail(
+                f"{option_of(name)} is for models that run here, and a server decodes as it was started; leave it out."
+            )
+        given.pop(name, None)
+    settings = checked(catalog.SERVER.name, {}, {name: given.pop(name) for name in DRAWING})
+    return EngineOptions(server=engine["server"], model=engine["model"], settings=settings)
+
+
+def _checked_settings(
+    engine: Mapping[str, Any], given: dict[str, Any], preferences: Preferences, of_any_decoder: bool
+) -> Settings:
+    """Check the options of an engine, and return its settings, whose options are taken out of `given`."""
+    check_quantize(engine["quantize"])
+    check_passes(engine["passes"])
+    check_layer_search(engine["layer_search"])
+    check_tensor_parallel(engine["tensor_parallel"], engine["quantize"])
+    parameters = {name: value for name in PARAMETERS if (value := given.pop(name)) is not None}
+    first = preferences.decoder or catalog.first_decoder(engine["model"]).name
+    decoder = chosen_decoder(given.pop("decoder"), given.pop("auto"), parameters, first)
+    if not of_any_decoder:
+        check_belong((decoder,), parameters)
+    check_parameters(decoder, parameters)
+    return checked(decoder, {**preferences.parameters, **parameters}, {name: given.pop(name) for name in DRAWING})
+
+
 def _given_by_name(given: Mapping[str, Any]) -> set[str]:
     """Return the names of the options that do not have their defaults."""
-    if "context" not in given:
-        return set()
     source = given["context"].get_parameter_source
     return {name for name in given if getattr(source(name), "name", "") != "DEFAULT"}
 

@@ -41,8 +41,8 @@ class Preferences(SamplingSettings, frozen=True, kw_only=True):
     model: Annotated[
         Text,
         Meta(
-            description="A folder, a GGUF file, a hub id, or demo, the bundled model.",
-            extra={"wants": "a name or a path in quotes"},
+            description="A folder, a GGUF file, a hub id, a server's address, or demo, the bundled model.",
+            extra={"wants": "a name, a path or an address in quotes"},
         ),
     ] = "demo"
     engine: Annotated[

@@ -169,8 +169,8 @@ AUTO_WINDOW, AUTO_NGRAM, AUTO_GUESSES = 15, 5, 15
 """W, N and G of `auto`; W only where it uses the window."""
 
 RECYCLING_PASSES = 2.0
-"""Token recycling does not bring more than two tokens a pass often: drafts that make a pass cost more than so many plain
-ones are a waste of the time that it takes to find them."""
+"""Token recycling does not often bring more than two tokens a pass: drafts for which a pass costs more than so
+many plain ones are not worth the time that finding them takes."""
 
 
 def _auto(runner: Runner, shared: Shared) -> Decoder:

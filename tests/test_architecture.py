@@ -61,7 +61,7 @@ def test_every_import_is_a_declared_dependency_and_every_dependency_is_imported(
     extras = project["optional-dependencies"]
     needed = [
         *project["dependencies"],
-        *(line for name in ("gguf", "gif", "plot", "quantize", "serve") for line in extras[name]),
+        *(line for name in ("gguf", "gif", "keyring", "plot", "quantize", "serve") for line in extras[name]),
     ]
     needed = [line for line in needed if not line.startswith("accelerate")]  # which transformers imports
     declared = {MODULES.get(name, name) for name in (line.partition(">")[0].replace("-", "_") for line in needed)}

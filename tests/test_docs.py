@@ -218,7 +218,12 @@ OF_SERVERS = {
     *("--pipeline-parallel-size", "--nnodes", "--node-rank", "--master-addr", "--headless", "--no-deps", "--tp"),
     *("--dist-init-addr", "--model-path", "--speculative-algorithm", "--speculative-num-draft-tokens"),
 }
-OF_OTHERS = {"tour.md": {"--length"}, "CONTRIBUTING.md": {"--shuffle"}, "serving.md": OF_SERVERS}
+OF_OTHERS = {
+    "tour.md": {"--length"},
+    "CONTRIBUTING.md": {"--shuffle"},
+    "server.md": OF_SERVERS,
+    "serving.md": OF_SERVERS,
+}
 """The option of a decoder which the page makes up, one of these tests (tests/conftest.py), and those of servers."""
 
 

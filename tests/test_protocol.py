@@ -99,7 +99,10 @@ def fitting(value: Any) -> Any:
         case protocol.Step():
             value = cut(value, "token_ids", "pieces", "logprobs", "origins")
             one = {"token_ids": [1], "pieces": [""], "logprobs": [0.0], "origins": ["model"]}
-            return value if value.token_ids else msgspec.structs.replace(value, **one)
+            value = value if value.token_ids else msgspec.structs.replace(value, **one)
+            return msgspec.structs.replace(value, reasoning=min(value.reasoning, len(value.token_ids)))
+        case protocol.TurnFinished():
+            return msgspec.structs.replace(value, pass_tokens=[len(value.token_ids)])
         case protocol.PassCosts():
             return msgspec.structs.replace(value, costs=rising_by_slots(value.costs))
         case protocol.PolicyChoice():

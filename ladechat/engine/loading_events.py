@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ladechat import protocol
-from ladechat.engine.stream import EventStream
+from ladechat.engine_process.stream import EventStream
 from ladechat.protocol import Loading
 
 if TYPE_CHECKING:

@@ -1,20 +1,15 @@
 """The engine as a process: commands in on standard input, events out on standard output."""
 
 import contextlib
-import faulthandler
 import gc
-import sys
 import time
 import traceback
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from ladechat import __version__, protocol
+from ladechat import protocol
 from ladechat.engine.failures import (
-    bad_command,
     bad_settings,
-    busy,
     ends_the_process,
     or_say_why_not,
     pool_file,
@@ -23,10 +18,11 @@ from ladechat.engine.failures import (
     worker_ended,
 )
 from ladechat.engine.loading_events import STAGES, LoadingReport, ready
-from ladechat.engine.pace import StepPace
-from ladechat.engine.stream import EventStream, Inbox
-from ladechat.engine.watcher import watch_input
 from ladechat.engine_options import EngineOptions
+from ladechat.engine_process.opening import begin_stream
+from ladechat.engine_process.pace import StepPace
+from ladechat.engine_process.refusals import bad_command, busy
+from ladechat.engine_process.stream import EventStream, Inbox
 from ladechat.garbage import collect_rarely
 from ladechat.model.checkpoint.faults import import_libraries
 from ladechat.model.checkpoint.fetch import fetch
@@ -54,26 +50,8 @@ def serve(options: EngineOptions) -> int:
         The exit code: 1 if the model cannot be loaded, the pool file is invalid, or the model does not support the
             decoder of the settings.
     """
-    faulthandler.enable()  # a crash of compiled code writes the stacks into the log
-    faulthandler.register(protocol.WHERE)
-    stream = EventStream.take_over_stdout()
     folder = local_folder(options.model)
-    stream.emit(
-        protocol.Header(
-            format=protocol.FORMAT,
-            version=protocol.VERSION,
-            program=f"ladechat {__version__}",
-            model=options.model,
-            tokenizer=_fingerprint(folder) if folder else None,
-            device=options.device,
-            dtype=options.dtype,
-            settings=options.settings,
-            seed=options.settings.seed,
-            started=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        )
-    )
-    inbox = Inbox(sys.stdin.fileno(), stream)
-    watch_input(sys.stdin.fileno())
+    stream, inbox = begin_stream(options, _fingerprint(folder) if folder else None)
     workers = _workers(options.tensor_parallel, stream) if options.tensor_parallel > 1 else None
 
     def load_and_serve() -> int:

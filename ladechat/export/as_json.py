@@ -52,14 +52,16 @@ def _settings(turn: ExportedTurn) -> dict[str, Any] | None:
 def _figures(turn: ExportedTurn) -> dict[str, Any]:
     passes, finished = len(turn.steps), turn.finished
     known = not turn.earlier_answer  # else its first tokens come from an earlier session, whose passes are unknown
+    tokens, passes_known = turn.tokens, known and turn.unit == "pass"
     return {
-        "tokens": turn.tokens if known else None,
-        "passes": passes if known else None,
-        "tokens_per_pass": turn.tokens / passes if passes and known else None,
+        "tokens": tokens if known else None,
+        "passes": passes if passes_known else None,
+        "tokens_per_pass": tokens / passes if tokens is not None and passes and passes_known else None,
         "prefill_seconds": finished and finished.prefill_seconds,
         "decode_seconds": finished and finished.decode_seconds,
         "estimated_speedup": finished and finished.estimated_speedup,
         "reason": finished and finished.reason,
+        **({"server": msgspec.to_builtins(finished.server)} if finished and finished.server else {}),
     }
 
 

@@ -1,6 +1,6 @@
 """A recording as a conversation, for formats without a screen: questions, answers and failures, turn by turn."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ladechat import protocol
@@ -27,6 +27,7 @@ class ExportedTurn:
         earlier_answer: an answer of an earlier session, whose steps are unknown; `steps` are those that continued it.
         earlier_system: the system prompt of an earlier session's question; None if unknown.
         finished: how the answer ended; None if it is not in the recording.
+        server: the server that decoded it; None: the recording's machine.
         notices: the app's messages about it: failures, a conversation that was shortened.
         begins_anew: whether the conversation before it was cleared.
         answered: whether it is part of the conversation: an unanswered question is not.
@@ -40,6 +41,7 @@ class ExportedTurn:
     earlier_answer: str = ""
     earlier_system: str | None = None
     finished: protocol.TurnFinished | None = None
+    server: protocol.ServerInfo | None = None
     notices: list[str] = field(default_factory=list)
     begins_anew: bool = False
     answered: bool = False
@@ -53,14 +55,19 @@ class ExportedTurn:
         steps, self.finished, self.settings = self._before
         del self.steps[steps:]
 
+    def mend(self, pass_tokens: Sequence[int]) -> None:
+        """Take the passes apart that a server has sent together; a continuation has its own."""
+        begin = self._before[0] if self._before is not None else 0
+        self.steps[begin:] = protocol.one_by_one(self.steps[begin:], pass_tokens)
+
     def settle(self) -> None:
         """Make the continuation part of the answer."""
         self._before = None
 
     @property
     def answer(self) -> str:
-        """The text that the model wrote."""
-        return self.earlier_answer + "".join(piece for step in self.steps for piece in step.pieces)
+        """The text that the model wrote, without its reasoning."""
+        return self.earlier_answer + "".join(piece for step in self.steps for piece in step.pieces[step.reasoning :])
 
     @property
     def system(self) -> str | None:
@@ -79,18 +86,29 @@ class ExportedTurn:
         )
 
     @property
-    def tokens(self) -> int:
+    def unit(self) -> str:
+        """What a step is: a pass, or a chunk of a server's stream."""
+        return formatting.unit_of(self.server)
+
+    @property
+    def tokens(self) -> int | None:
+        """The number of tokens; None if a server does not tell it."""
+        if self.unit == "chunk":
+            return None if self.finished is None or self.finished.server is None else self.finished.server.tokens
         return sum(len(step.token_ids) for step in self.steps)
 
     def figures(self) -> dict[str, str]:
         """Return the figures by name. They cover the steps that exist: a damaged recording may lack some."""
         figures: dict[str, str] = {}
         if self.steps:
-            tokens, passes = self.tokens, len(self.steps)
-            figures |= {"tokens": f"{tokens:,}", "passes": f"{passes:,}", "tokens per pass": f"{tokens / passes:.2f}"}
+            tokens, steps = self.tokens, len(self.steps)
+            figures |= {} if tokens is None else {"tokens": f"{tokens:,}"}
+            figures[formatting.plural(2, self.unit)] = f"{steps:,}"
+            figures |= {} if tokens is None or self.unit == "chunk" else {"tokens per pass": f"{tokens / steps:.2f}"}
         if self.finished is not None:
-            if self.finished.decode_seconds:
-                figures["tokens per second"] = f"{len(self.finished.token_ids) / self.finished.decode_seconds:.0f}"
+            if self.finished.decode_seconds and self.tokens:
+                tokens = len(self.finished.token_ids) if self.unit == "pass" else self.tokens
+                figures["tokens per second"] = f"{tokens / self.finished.decode_seconds:.0f}"
             if self.finished.estimated_speedup is not None:
                 figures["estimated speedup"] = f"{self.finished.estimated_speedup:.2f}×"
             if self.finished.reason in formatting.REASONS:
@@ -150,6 +168,7 @@ class _ConversationReader:
         self.model = model
         self.turns: list[ExportedTurn] = []
         self._decoders: Mapping[str, protocol.DecoderInfo] = formatting.announced(())
+        self._server: protocol.ServerInfo | None = None
         self._decoder = ""
         """The active decoder, in words."""
         self._folded = False
@@ -162,6 +181,7 @@ class _ConversationReader:
         match event:
             case protocol.Ready():
                 self.model, self._decoders = event.model, formatting.announced(event.decoders)
+                self._server = event.server
             case protocol.Asked():
                 self._begin(event.text)
                 self._waits = True
@@ -170,7 +190,7 @@ class _ConversationReader:
                 self._decoder = formatting.describe_settings(event.settings, self._decoders)
                 if turn.started is None:
                     turn.started, turn.model = event, formatting.name_of(self.model)
-                    turn.settings = self._decoder
+                    turn.settings, turn.server = self._decoder, self._server
                 if event.goes_on:
                     turn.go_on()
                 turn.notices += [formatting.SYSTEM_FOLDED] if self._folded else []
@@ -182,6 +202,7 @@ class _ConversationReader:
                 self._note_decoder(self._latest)
             case protocol.TurnFinished():
                 turn = self._latest
+                turn.mend(event.pass_tokens)
                 turn.finished = event if turn.finished is None else formatting.joined(turn.finished, event)
                 if event.reason != "failed":  # else it is not part of the conversation's answer
                     turn.settle()

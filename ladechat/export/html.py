@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ladechat.export.conversation import ExportedTurn, Talk
-from ladechat.export.page import LEGEND, answer, document, inline, notice, table, text
+from ladechat.export.page import LEGEND, LEGEND_OF_CHUNKS, answer, document, inline, notice, table, text, thoughts
 
 SLIDER = (
     '<div class="walk"><label><span class="place"></span>'
@@ -16,7 +16,7 @@ def html(talk: Talk) -> str:
     """Return the page."""
     body = [
         f'<p class="about">Recorded by {inline(talk.program)}, {inline(talk.started)}.</p>',
-        f'<p class="legend">{LEGEND}</p>',
+        f'<p class="legend">{LEGEND_OF_CHUNKS if any(turn.unit == "chunk" for turn in talk.turns) else LEGEND}</p>',
         *map(notice, talk.notices),
         *(line for turn, changed in talk.changes() for line in _turn(turn, changed, talk.model)),
     ]
@@ -34,11 +34,12 @@ def _turn(turn: ExportedTurn, changed: dict[str, str], model: str) -> Iterator[s
     if turn.steps or turn.earlier_answer:
         yield f'<div class="{"walkable" if turn.steps else "kept"}">'
         yield f"<h2>{inline(turn.model or model)}</h2>"
+        yield from thoughts(turn.steps)
         yield answer(turn.steps, turn.earlier_answer)
         if turn.steps:
             yield f'<p class="figures">{inline(turn.summary)}</p>'
             yield SLIDER.format(steps=len(turn.steps))
-            yield from table(turn.steps)
+            yield from table(turn.steps, unit=turn.unit)
         yield "</div>"
     yield from map(notice, turn.notices)
     yield "</section>"

@@ -14,7 +14,7 @@ from ladechat.palette import HUES, Palette
 from ladechat.protocol import Header, Step
 from ladechat.widgets.cells import visible
 from ladechat.widgets.flow import safe, safe_with_tabs
-from ladechat.widgets.formatting import is_own, name_of
+from ladechat.widgets.formatting import is_own, name_of, plural
 from ladechat.widgets.steps.explained import source_of
 
 SURFACES = {
@@ -34,6 +34,7 @@ LEGEND = (
     "One colour is one forward pass: tokens of the same colour came together, plain ones came alone. "
     "Drafted tokens are underlined or bold by turns; the model's own token at the end of a pass has its colour alone."
 )
+LEGEND_OF_CHUNKS = "One colour is one chunk of a server's stream: the server does not tell the passes behind it."
 
 
 def document(title: str, body: Iterable[str], assets: Sequence[str], looks: str = "") -> str:
@@ -86,12 +87,19 @@ def _spans(steps: Sequence[Step], begun: bool) -> Iterator[str]:
     for step in steps:
         inside = ""
         cues = [_cue(step, token) for token in range(len(step.pieces))]
-        for cue, tokens in groupby(range(len(cues)), cues.__getitem__):
+        for cue, tokens in groupby(range(step.reasoning, len(cues)), cues.__getitem__):
             part = "".join(step.pieces[token] for token in tokens)
             part = part if begun else part.lstrip()
             begun = begun or bool(part)
             inside += f'<span class="{cue}">{text(part)}</span>' if cue else text(part)
         yield f'<span class="{hue(step)}">{inside}</span>'
+
+
+def thoughts(steps: Sequence[Step]) -> Iterator[str]:
+    """Yield the reasoning before an answer, to be unfolded."""
+    thought = "".join(piece for step in steps for piece in step.pieces[: step.reasoning]).strip()
+    if thought:
+        yield f'<details><summary>Thoughts</summary><p class="said">{text(thought)}</p></details>'
 
 
 def hue(step: Step) -> str:
@@ -106,10 +114,12 @@ def _cue(step: Step, token: int) -> str:
     return "bold" if look.bold else "underlined" if look.underline else ""
 
 
-def table(steps: Sequence[Step], *, timed: bool = False) -> Iterator[str]:
-    """Yield a table with the facts about each step: tokens, slots, drafts; if `timed` its milliseconds too."""
-    yield '<details><summary>All passes</summary><div class="steps"><table><thead><tr>'
-    yield '<th scope="col">pass</th><th scope="col" class="tokens">tokens</th>'
+def table(steps: Sequence[Step], *, timed: bool = False, unit: str = "pass") -> Iterator[str]:
+    """Yield a table with the facts about each step, which is a `unit`: tokens, slots, drafts; if `timed` its
+    milliseconds too.
+    """
+    yield f'<details><summary>All {plural(2, unit)}</summary><div class="steps"><table><thead><tr>'
+    yield f'<th scope="col">{unit}</th><th scope="col" class="tokens">tokens</th>'
     yield '<th scope="col">slots</th><th scope="col">drafted</th><th scope="col">tokens per pass</th>'
     yield '<th scope="col">ms</th>' if timed else ""
     yield "</tr></thead><tbody>"

@@ -7,7 +7,7 @@ from ladechat.screens.race import CLOCKS
 from ladechat.session.measuring import Measuring
 from ladechat.session.playing import PASSES_PER_SECOND, Track
 from ladechat.session.race import Lane
-from ladechat.widgets.formatting import counted, duration
+from ladechat.widgets.formatting import counted, duration, unit_of
 from ladechat.widgets.race import SEPARATOR
 
 BARS = (
@@ -56,19 +56,17 @@ def _clock() -> str:
 
 
 def _lane(lane: Lane, lanes: Sequence[Lane]) -> Iterator[str]:
-    tokens, passes = len(lane.token_ids), len(lane.steps)
-    figures = (
-        counted(tokens, "token"),
-        counted(passes, "pass"),
-        f"{tokens / passes:.2f} a pass",
-        duration(lane.seconds),
-    )
+    tokens, passes = lane.tokens, lane.passes
+    counts = [] if tokens is None else [counted(tokens, "token")]
+    counts.append(counted(len(lane.steps), unit_of(lane.server)))
+    counts += [f"{tokens / passes:.2f} a pass"] if tokens is not None and passes else []
+    figures = (*counts, duration(lane.seconds))
     yield f'<section class="lane{" whole" if lane.whole else ""}">'
     yield f'<h2>{inline(lane.label)}<span class="standing"></span></h2>'
     yield f'<p class="figures">{SEPARATOR.join(figures)}</p>'
     yield _bars(lane, lanes)
     yield answer(lane.steps)
-    yield from table(lane.steps, timed=True)
+    yield from table(lane.steps, timed=True, unit=unit_of(lane.server))
     yield "</section>"
 
 

@@ -41,6 +41,7 @@ from ladechat.protocol.messages import (
     TurnStarted,
     Watch,
 )
+from ladechat.protocol.passes import one_by_one
 from ladechat.protocol.values import (
     MOST,
     MOST_TEXT,
@@ -59,6 +60,8 @@ from ladechat.protocol.values import (
     Record,
     SamplingDefaults,
     SamplingSettings,
+    ServerFigures,
+    ServerInfo,
     Settings,
     Timing,
     TrainedPart,
@@ -117,6 +120,8 @@ __all__ = [
     "Record",
     "SamplingDefaults",
     "SamplingSettings",
+    "ServerFigures",
+    "ServerInfo",
     "Settings",
     "SettingsApplied",
     "Shutdown",
@@ -136,5 +141,6 @@ __all__ = [
     "decode_command",
     "decode_event",
     "encode",
+    "one_by_one",
     "read_head",
 ]

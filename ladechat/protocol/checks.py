@@ -8,7 +8,16 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from ladechat.protocol.messages import Event, PassCosts, PolicyChoice, ProtocolError, Ready, Step, TurnStarted
+from ladechat.protocol.messages import (
+    Event,
+    PassCosts,
+    PolicyChoice,
+    ProtocolError,
+    Ready,
+    Step,
+    TurnFinished,
+    TurnStarted,
+)
 from ladechat.protocol.values import Candidate, DecoderInfo, DraftTree, LensView, PoolView, WindowView
 
 
@@ -29,6 +38,8 @@ def _step(step: Step) -> None:
         raise ProtocolError("`token_ids` is empty")
     if not tokens == len(step.pieces) == len(step.logprobs) == len(step.origins):
         raise ProtocolError("`token_ids`, `pieces`, `logprobs` and `origins` are not of one length")
+    if step.reasoning > tokens:
+        raise ProtocolError("`reasoning` is above the number of tokens")
     if step.draft is not None:
         _draft(step.draft)
     if step.window is not None:
@@ -102,6 +113,11 @@ def _turn_started(turn: TurnStarted) -> None:
         raise ProtocolError("`continued_tokens` is above the length of `prompt_ids`")
 
 
+def _turn_finished(turn: TurnFinished) -> None:
+    if turn.pass_tokens and sum(turn.pass_tokens) != len(turn.token_ids):
+        raise ProtocolError("`pass_tokens` does not add up to the number of tokens")
+
+
 def _ready(ready: Ready) -> None:
     for info in ready.decoders:
         _decoder(info)
@@ -120,5 +136,6 @@ _RULES: Mapping[type[Event], Callable[[Any], None]] = {
     PolicyChoice: _policy_choice,
     Ready: _ready,
     Step: _step,
+    TurnFinished: _turn_finished,
     TurnStarted: _turn_started,
 }

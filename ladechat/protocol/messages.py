@@ -35,6 +35,8 @@ from ladechat.protocol.values import (
     SamplingSettings,
     Seconds,
     Seed,
+    ServerFigures,
+    ServerInfo,
     Settings,
     Share,
     StepsBefore,
@@ -188,6 +190,9 @@ class Ready(Event, frozen=True, tag="ready"):
     `single_token` says, in a sentence, why each of its passes takes only one token; None if they take a tree of them.
     `notices` tell the user about the checkpoint, in a sentence each: parts of its files that were left out, or facts
     that they lack and that were found elsewhere. `trained`: what was trained for this model, at most one of each kind.
+
+    `server`: where another program runs the model. Of such a model some facts are unknown: a text is "" then, a number
+    0, and the context length `MOST`.
     """
 
     model: Text
@@ -210,6 +215,7 @@ class Ready(Event, frozen=True, tag="ready"):
     memory: Memory | None = None
     notices: list[Text] = []
     trained: list[TrainedPart] = []
+    server: ServerInfo | None = None
 
 
 class SettingsApplied(Event, frozen=True, tag="settings_applied"):
@@ -279,6 +285,9 @@ class Step(Event, frozen=True, tag="step"):
 
     `origins` names, for each token, the drafter that foresaw it, as in `DraftTree.sources`, or "model" for the model's
     own next token.
+
+    The first `reasoning` of the tokens are thoughts before the answer, and not part of its text. A server's step may
+    hold several `passes`, and says how many tokens it has `drafted` for it, if that is known.
     """
 
     turn: Number
@@ -293,6 +302,9 @@ class Step(Event, frozen=True, tag="step"):
     pool: PoolView | None = None
     lens: LensView | None = None
     decision: Decision | None = None
+    reasoning: Count = 0
+    passes: Positive = 1
+    drafted: Count | None = None
 
 
 class PassCosts(Event, frozen=True, tag="pass_costs"):
@@ -328,7 +340,11 @@ FinishReason = Literal["eos", "max_new_tokens", "context", "stopped", "failed"]
 
 
 class TurnFinished(Event, frozen=True, tag="turn_finished"):
-    """An answer ended. `text` is the concatenation of the pieces of its steps."""
+    """An answer ended. `text` is the concatenation of the pieces of its steps, without its reasoning.
+
+    `server`: the server's own figures. `pass_tokens`: the tokens of each pass, where a server tells only at the end
+    that some of its steps held several passes.
+    """
 
     turn: Number
     reason: FinishReason
@@ -339,6 +355,8 @@ class TurnFinished(Event, frozen=True, tag="turn_finished"):
     decode_seconds: Seconds
     estimated_speedup: Ratio | None = None
     memory: Memory | None = None
+    server: ServerFigures | None = None
+    pass_tokens: list[Count] = []
 
 
 FailureCode = Literal[

@@ -361,3 +361,39 @@ class ExpectedTokens(Record, frozen=True):
 
     slots: Positive
     tokens: Ratio
+
+
+class ServerInfo(Record, frozen=True):
+    """A server that runs the model, and what it tells of its decoding. It never tells which drafts it refused.
+
+    Attributes:
+        program: its name and version, as far as they are known.
+        address: where its API is.
+        passes: whether its steps are forward passes; else they are the chunks in which it sends the text.
+        token_ids: whether it tells the tokens. Else each step has one entry, with an id that means nothing.
+        logprobs: whether it tells their log-probabilities; else they are 0.
+    """
+
+    program: Text
+    address: Text
+    passes: bool
+    token_ids: bool
+    logprobs: bool
+
+
+class ServerFigures(Record, frozen=True):
+    """The server's own figures of one answer; None for what it does not tell.
+
+    Attributes:
+        prompt_tokens, tokens: of the prompt, and of the answer with its reasoning.
+        passes: the forward passes that gave its tokens.
+        drafted, accepted: the drafted tokens, and those of them that came into the text.
+        tokens_per_second: its own measurement.
+    """
+
+    prompt_tokens: Count | None = None
+    tokens: Count | None = None
+    passes: Count | None = None
+    drafted: Count | None = None
+    accepted: Count | None = None
+    tokens_per_second: Ratio | None = None

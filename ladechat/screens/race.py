@@ -20,11 +20,12 @@ from ladechat.screens.view import commands
 from ladechat.session.measuring import Measuring
 from ladechat.session.playing import Clock, Track
 from ladechat.session.race import Comparison, Lane
+from ladechat.session.server_race import MeasuringServers
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.bars.seek_bar import SeekBar, Transport
 from ladechat.widgets.flow import safe
-from ladechat.widgets.formatting import announced, counted, describe_loading, duration, info_of
+from ladechat.widgets.formatting import announced, counted, describe_loading, duration, info_of, unit_of
 from ladechat.widgets.later import Frames
 from ladechat.widgets.race import LaneHead, Lanes, LaneView, PassBars, Remarks, Standing
 from ladechat.widgets.too_small import TooSmall
@@ -35,6 +36,7 @@ PLAYER_ACTIONS = ("pause", "step_forward", "step_back", "clock", "restart", "fas
 PLACES = ("1st", "2nd", "3rd", "4th")
 MEASURING = "Each decoder is measured alone, one after another; then all are shown together."
 LOADING = "The same question goes to several decoders. First the model is loaded. Esc stops."
+ASKING_SERVERS = "The same question goes to each server alone, one after another; then all are shown together."
 CLOCKS = {
     Clock.PASSES: (
         "pass by pass",
@@ -146,7 +148,10 @@ class RaceScreen(OverChat):
     def _show_measuring(self, measuring: Measuring) -> None:
         """Show the progress. The answers are drawn only afterwards: drawing would slow down the measurement."""
         current = measuring.current
-        self._remarks.say(*([LOADING] if current is None else []), MEASURING)
+        if isinstance(measuring, MeasuringServers):
+            self._remarks.say(ASKING_SERVERS)
+        else:
+            self._remarks.say(*([LOADING] if current is None else []), MEASURING)
         for view, lane in zip(self._lanes, measuring.lanes, strict=True):
             place = "measuring …" if lane is current else "measured" if lane.finished else "waits"
             view.head.standing = _standing(lane, len(lane.steps), place, 0.0)
@@ -157,7 +162,7 @@ class RaceScreen(OverChat):
             number = measuring.lanes.index(current)
             self._transport.state = f"measuring {current.label}"
             passes = len(current.steps)
-            done = f"{counted(passes, 'pass')} so far" if passes else "reads the question"
+            done = f"{counted(passes, unit_of(current.server))} so far" if passes else "reads the question"
             self._transport.facts = (done, f"{number + 1} of {len(measuring.lanes)}", "Esc stops")
             self._transport.fraction = number / len(measuring.lanes)
         if (seconds := measuring.silent_for) is not None:
@@ -209,7 +214,8 @@ class RaceScreen(OverChat):
             self.refresh_bindings()
         mark = "▶" if track.playing else "■" if track.at_end else "‖"
         if track.clock is Clock.PASSES:
-            place = f"pass {int(track.at):,} of {int(track.end):,}"
+            unit = "pass" if all(lane.passes is not None for lane in self.race.lanes) else "step"
+            place = f"{unit} {int(track.at):,} of {int(track.end):,}"
         else:
             place = f"{duration(track.at)} of {duration(track.end)}"
         self._transport.state = f"{mark} {CLOCKS[track.clock][0]} {track.speed:g}×"
@@ -338,7 +344,9 @@ def _standing(
         return Standing(place, fraction=fraction)
     tokens = _tokens(lane, steps)
     seconds = sum(step.timing.step_ms for step in lane.steps[:steps]) / 1000
-    counts = counted(tokens, "token"), counted(steps, "pass")
+    counts: tuple[str, ...] = counted(tokens, "token"), counted(steps, "pass")
     by_passes = () if clock is Clock.SECONDS else (f"{tokens / steps:.2f} a pass",)
+    if lane.passes is None:  # the server tells neither tokens nor passes
+        counts, by_passes = (counted(steps, "chunk"),), ()
     by_time = () if clock is Clock.PASSES else (duration(seconds),)
     return Standing(place, (*counts, *by_passes, *by_time), fraction, bars)

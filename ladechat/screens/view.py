@@ -96,7 +96,7 @@ class ConversationView(Vertical):
     def show_pace(self, steps_per_second: float | None, paused: bool, waiting: str = "") -> None:
         """Show the requested pace, and the queue of questions."""
         status, rate = self._status, steps_per_second
-        status.rate = "" if rate is None else f"{rate:g} {plural(rate, 'pass')}/s"
+        status.rate = "" if rate is None else f"{rate:g} {plural(rate, status.unit)}/s"
         status.paused, status.waiting = paused, waiting
         self.side.show_pace(slowed=rate is not None)
 

@@ -49,7 +49,7 @@ def serve(
         _check_recording(recording, context)
         app += ["replay", "--", str(recording)]
     else:
-        if engine.engine_command is None:
+        if engine.engine_command is None and engine.server is None:
             _check_model(engine.model)
         app += engine.arguments()
         app += [f"--max-new-tokens={max_new_tokens}"] if max_new_tokens is not None else []

@@ -9,6 +9,7 @@ import msgspec
 from ladechat import catalog
 from ladechat.preferences import DRAWING, SETTINGS
 from ladechat.protocol import Configure, DecoderInfo, Pace, Parameter, Settings, Value
+from ladechat.server_address import is_server
 from ladechat.session.conversations.saved import shortened
 
 RATES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, None)
@@ -161,10 +162,16 @@ def given(text: str) -> str:
 def settings_for(model: str, requested: Settings, present: str) -> Settings:
     """Return the settings with which a model begins in place of the present one: with its own default decoder if the
     requested decoder is the default of the present model, or does not fit every model, as one whose drafter was
-    trained for it.
+    trained for it, or if either of them is on a server.
     """
     info = catalog.DECODERS.get(requested.decoder)
-    if info is None or info.needs is not None or info.least_layers or info is catalog.first_decoder(present):
+    if (
+        info is None
+        or is_server(model)
+        or info.needs is not None
+        or info.least_layers
+        or info is catalog.first_decoder(present)
+    ):
         return msgspec.structs.replace(requested, decoder=catalog.first_decoder(model).name)
     return requested
 

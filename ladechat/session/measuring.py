@@ -30,6 +30,10 @@ SEED = 0
 """The seed of each lane, unless the settings give one."""
 TURN = 0
 """The turn of every lane, also in the engine of a chat, whose own turns count from 1."""
+ONE_WAY = (
+    "A server decodes in one way only, so nothing can race in it; ladechat race --server URL --server URL compares two "
+    "servers."
+)
 REPLACED = Failed(
     code="internal",
     message="The engine of this race was replaced by another.",
@@ -117,6 +121,13 @@ class Measuring:
     async def run(self) -> None:
         """Measure all decoders, until it is done, stopped or has failed; the engine has ended then."""
         try:
+            await self._measure()
+        finally:
+            self.running = False
+
+    async def _measure(self) -> None:
+        """Measure all that this engine has to answer; it has ended then."""
+        try:
             await self._engine.start()
             async for event in self._engine.events():
                 if not isinstance(event, Pong):
@@ -130,7 +141,6 @@ class Measuring:
         except OSError as error:
             self._end_with(f"The engine could not be run: {error}.")
         finally:
-            self.running = False
             await self._engine.close()
 
     async def stop(self) -> None:
@@ -155,7 +165,7 @@ class Measuring:
             case Step():
                 self.lanes[self._current].steps.append(event)
             case TurnFinished():
-                self.lanes[self._current].finished = event
+                self.lanes[self._current].finish(event)
                 return not self._stopped and await self._next()
             case Failed() if event.fails(TURN):
                 self.failure = f"{event.message} {event.hint}"
@@ -168,6 +178,8 @@ class Measuring:
 
     def _choose(self, ready: Ready) -> bool:
         """Set up the lanes with the decoders that this engine offers; return False if no race is possible."""
+        if ready.server is not None:
+            return self._refuse(ONE_WAY)
         offered = {info.name: info for info in ready.decoders if _usable(info, ready)}
         missing = next((name for name in self._names or () if name not in offered), None)
         if missing is not None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ladechat import catalog
-from ladechat.protocol import Ready, Settings, Step, TurnFinished, TurnStarted, credible_speedup
+from ladechat.protocol import Ready, ServerInfo, Settings, Step, TurnFinished, TurnStarted, credible_speedup, one_by_one
 from ladechat.session.recordings.recorder import SUFFIX
 from ladechat.session.recordings.recording import Recording
 
@@ -28,6 +28,7 @@ class Lane:
         settings: the settings of its answer; None before it has started.
         steps: in order.
         finished: the end of its answer; None while it is measured, or if the engine broke off.
+        server: the server that has answered; None: this machine has.
     """
 
     name: str
@@ -35,6 +36,29 @@ class Lane:
     settings: Settings | None = None
     steps: list[Step] = field(default_factory=list)
     finished: TurnFinished | None = None
+    server: ServerInfo | None = None
+
+    def finish(self, event: TurnFinished) -> None:
+        """Take the end of the answer, which may tell that some steps held several passes."""
+        self.finished = event
+        self.steps = one_by_one(self.steps, event.pass_tokens)
+
+    @property
+    def passes(self) -> int | None:
+        """The number of forward passes; None if a server does not tell them."""
+        return len(self.steps) if self.server is None or self.server.passes else None
+
+    @property
+    def tokens(self) -> int | None:
+        """The number of tokens; None if a server does not tell it."""
+        if self.passes is not None:
+            return len(self.token_ids)
+        return None if self.finished is None or self.finished.server is None else self.finished.server.tokens
+
+    @property
+    def text(self) -> str:
+        """The text of the answer."""
+        return "".join(piece for step in self.steps for piece in step.pieces)
 
     @property
     def token_ids(self) -> list[int]:
@@ -71,6 +95,8 @@ def seal(lanes: Sequence[Lane]) -> str:
     measured = [lane for lane in lanes if lane.steps]
     if len(measured) < 2:
         return "Nothing to compare: fewer than two decoders have answered."
+    if any(lane.server is not None and not lane.server.token_ids for lane in measured):
+        return _same_text(measured)
     reference = next((lane for lane in measured if lane.name == PLAIN), measured[0])
     others = [lane for lane in measured if lane is not reference]
     found = [(place, lane) for lane in others if (place := first_difference(reference, lane)) is not None]
@@ -80,6 +106,17 @@ def seal(lanes: Sequence[Lane]) -> str:
     if all(lane.whole for lane in measured):
         return f"✓ {same:,} of {same:,} tokens identical"
     return f"The first {same:,} tokens are identical; no more was measured of every decoder."
+
+
+def _same_text(lanes: Sequence[Lane]) -> str:
+    """Return whether answers are equal whose tokens are not reported."""
+    texts = [lane.text for lane in lanes]
+    longest = max(map(len, texts))
+    same = next((place for place, signs in enumerate(zip(*texts, strict=False)) if len(set(signs)) > 1), None)
+    same = min(map(len, texts)) if same is None else same
+    if same == longest:
+        return f"✓ {same:,} of {same:,} characters identical"
+    return f"✗ The first difference is after {same:,} characters."
 
 
 def first_difference(one: Lane, other: Lane) -> int | None:
@@ -264,7 +301,7 @@ def _answers(recording: Recording) -> list[Answer]:
             case Step() if latest is not None:
                 latest.lane.steps.append(event)
             case TurnFinished() if latest is not None:
-                latest.lane.finished = event
+                latest.lane.finish(event)
     answers = [answer for answer in answers if answer.lane.steps]
     if not answers:
         raise NothingToCompare(f"{recording.path} has no answer, so there is nothing to be shown beside the other.")

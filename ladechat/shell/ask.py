@@ -168,7 +168,7 @@ class AnswerPrinter:
         self._status.clear()
 
     def _show_step(self, step: Step) -> None:
-        text = "".join(step.pieces)
+        text = "".join(step.pieces[step.reasoning :])
         if not self._begun:
             text = text.lstrip()
         if not text:
@@ -184,7 +184,7 @@ class AnswerPrinter:
         sys.stdout.flush()
 
     def _show_coloured(self, step: Step) -> None:
-        for token, piece in enumerate(step.pieces):
+        for token, piece in enumerate(step.pieces[step.reasoning :], start=step.reasoning):
             style = self._palette.style_of_step(step.index, len(step.token_ids), own=is_own(step, token))
             text = piece if self._begun else piece.lstrip()
             self._begun = self._begun or bool(text)
@@ -201,14 +201,16 @@ class AnswerPrinter:
             to_stderr(self._summary(event))
 
     def _summary(self, event: TurnFinished) -> str:
-        parts, settings = figures(event), self._settings
+        server = self._ready.server if self._ready is not None else None
+        parts, settings = figures(event, server), self._settings
         if event.estimated_speedup is not None and settings.decoder != PLAIN:
             parts.append(f"estimated {event.estimated_speedup:.2f}× as fast as plain decoding")
-        parts.append(describe_settings(settings, announced(self._ready.decoders if self._ready else ())))
+        if server is None:
+            parts.append(describe_settings(settings, announced(self._ready.decoders if self._ready else ())))
         if settings.temperature:
             parts.append(f"temperature {settings.temperature:g}, seed {self._seed}")
         if self._ready is not None:
-            parts += [self._ready.model, self._ready.device, self._ready.dtype]
+            parts += filter(None, [self._ready.model, self._ready.device, self._ready.dtype])
             parts += [self._ready.quantization] if self._ready.quantization else []
         if event.reason in REASONS:
             parts.append(REASONS[event.reason])

@@ -61,6 +61,7 @@ from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.refusing import fail
 from ladechat.serve.commands import serve
+from ladechat.server_options import NO_SERVER, check_runs_here, give_key_to
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recorder import Recorder, default_path
 from ladechat.shell.learn import learn
@@ -130,10 +131,12 @@ def chat(
         refuse_misplaced_options(context)
         return
     check_length(max_new_tokens)
+    give_key_to(NO_SERVER)
     store = None if no_save else ConversationStore()
     opened = latest(store) if go_on else None
     warm = not no_save and engine.warm_start is not False
-    asked = engine = replace(engine, model=found_anywhere(engine.model), warm_start=warm)
+    model = found_anywhere(engine.model) if engine.server is None else engine.model
+    asked = engine = replace(engine, model=model, warm_start=warm)
     if opened is not None and engine.engine_command is None:
         engine = as_answered(opened, asked, context, settings_file.preferences)
     if not in_terminal():
@@ -142,7 +145,7 @@ def chat(
     gc.disable()  # until the first frame is shown: what is imported and built for it is not garbage
     from ladechat.app import run_chat
 
-    recorder = _recorder(record, engine.model if engine.engine_command is None else "engine")
+    recorder = _recorder(record, engine.named if engine.engine_command is None else "engine")
     settings_file.writable = not no_save
     code = run_chat(
         engine,
@@ -217,6 +220,10 @@ def _with_pipe(question: str | None) -> str | None:
 def serve_engine(engine: EngineOptions) -> None:
     """Serve a model: commands in on standard input, events out on standard output (docs/protocol.md)."""
     check_streams(STANDARD_INPUT, STANDARD_OUTPUT)
+    if engine.server is not None:
+        from ladechat.remote.server import serve as serve_by_asking
+
+        raise typer.Exit(serve_by_asking(engine))
     from ladechat.engine.server import serve
 
     pool = str(path_of(engine.pool)) if engine.pool else None
@@ -261,6 +268,7 @@ def bench(
     check_quantize(quantize)
     check_passes(passes)
     check_layer_search(layer_search)
+    check_runs_here(model, "bench")
     options = BenchOptions(
         model=model,
         device=device,
@@ -295,6 +303,7 @@ def tune(
     check_streams(STANDARD_OUTPUT)
     check_quantize(quantize)
     check_passes(passes)
+    check_runs_here(model, "tune")
     from ladechat.bench.tune import run
 
     raise typer.Exit(run(model, device, dtype, quantize, passes))

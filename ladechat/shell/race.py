@@ -17,13 +17,22 @@ from ladechat.checks import System, check_screen, check_streams, refuse_more_wor
 from ladechat.engine_options import EngineOptions
 from ladechat.export.command import ExportRefused, check_painting, check_target, run_race, size_of
 from ladechat.formats import OF_A_RACE, ending
-from ladechat.options import PARAMETERS, check_belong, check_length, option_of, report, with_engine_options
+from ladechat.options import (
+    PARAMETERS,
+    check_belong,
+    check_length,
+    option_of,
+    report,
+    with_engine_options,
+)
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.refusing import USAGE_ERROR, fail
+from ladechat.server_options import on_server
 from ladechat.session.command_engine import engine_of
-from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
-from ladechat.session.race import PLAIN, Lane, conclusions, speedup
+from ladechat.session.measuring import DEFAULT_DECODERS, FEWEST, MOST, Measuring, problem
+from ladechat.session.race import PLAIN, Lane, speedup
+from ladechat.session.server_race import MeasuringServers
 from ladechat.shell.reopening import is_given
 from ladechat.terminal import STANDARD_OUTPUT, say, shown
 
@@ -46,6 +55,12 @@ def race(
             metavar="NAME,NAME",
             show_default=",".join(DEFAULT_DECODERS) + "; without those that the model cannot be used with",
             help="Two to four decoders.",
+        ),
+    ] = None,
+    servers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--server", metavar="URL", help="Two to four servers, each given so, in the place of decoders; one: twice."
         ),
     ] = None,
     max_new_tokens: Annotated[int | None, typer.Option(help="The longest answer, in tokens.")] = None,
@@ -81,7 +96,13 @@ def race(
     messages.append(Message(role="user", content=question))
     cells = size_of(size)
     _check_export(export, sized=size is not None, force=force)
-    measuring = Measuring(engine_of(engine), messages, names, max_new_tokens)
+    named = servers or ([engine.named] if engine.server is not None else [])
+    if named:
+        if names is not None:
+            fail("--decoders names decoders of this program, and a server has its own; leave out one of them.")
+        measuring: Measuring = _of_servers(named, engine, messages, max_new_tokens, context)
+    else:
+        measuring = Measuring(engine_of(engine), messages, names, max_new_tokens)
     if export is None and _in_terminal():
         check_screen()
         raise typer.Exit(_on_screen(measuring))
@@ -89,6 +110,23 @@ def race(
     if export is not None and not code:
         _export(measuring, export, cells, force)
     raise typer.Exit(code)
+
+
+def _of_servers(
+    named: list[str],
+    engine: EngineOptions,
+    messages: list[Message],
+    max_new_tokens: int | None,
+    context: typer.Context,
+) -> MeasuringServers:
+    """Return the race of these servers; one alone races with itself."""
+    named = named * 2 if len(named) == 1 else named
+    if len(named) > MOST:
+        fail(f"A race has {FEWEST} to {MOST} servers, not {len(named)}.")
+    model = engine.model if is_given("model", context) else ""
+    served = [on_server(text, model, engine) for text in named]
+    engines = [(one.named, engine_of(one)) for one in served]
+    return MeasuringServers(engines, messages, max_new_tokens)
 
 
 def _check_export(out: Path | None, *, sized: bool, force: bool) -> None:
@@ -146,7 +184,7 @@ def _in_pipe(measuring: Measuring) -> int:
     lanes = [lane for lane in measuring.lanes if lane.steps]
     try:
         if lanes:
-            print("\n".join([*table(lanes), "", *conclusion(measuring.lanes)]), flush=True)
+            print("\n".join([*table(lanes), "", *conclusion(measuring.lanes, measuring.conclusions())]), flush=True)
     except OSError as error:
         fail(f"The result could not be written: {error.strerror or error}.")
     return INTERRUPTED if interrupted else _exit_code(measuring)
@@ -171,7 +209,8 @@ def _exit_code(measuring: Measuring) -> int:
 
 def table(lanes: list[Lane]) -> list[str]:
     """Return a line of figures for each lane, in columns."""
-    rows = [HEADINGS, *(_figures(lane, lanes) for lane in lanes)]
+    headings = ("server", *HEADINGS[1:]) if any(lane.server is not None for lane in lanes) else HEADINGS
+    rows = [headings, *(_figures(lane, lanes) for lane in lanes)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(text.rjust(width) if place else text.ljust(width) for place, (text, width) in enumerate(each))
@@ -180,13 +219,15 @@ def table(lanes: list[Lane]) -> list[str]:
 
 
 def _figures(lane: Lane, lanes: list[Lane]) -> tuple[str, ...]:
-    tokens, passes, times = len(lane.token_ids), len(lane.steps), speedup(lane, lanes)
+    tokens, passes, times = lane.tokens, lane.passes, speedup(lane, lanes)
     measured = "–" if times is None else f"{times:.2f}×"
-    return lane.label, f"{tokens:,}", f"{passes:,}", f"{tokens / passes:.2f}", f"{lane.seconds:.2f}", measured
+    counts = ("–" if number is None else f"{number:,}" for number in (tokens, passes))
+    per_pass = "–" if tokens is None or not passes else f"{tokens / passes:.2f}"
+    return lane.label, *counts, per_pass, f"{lane.seconds:.2f}", measured
 
 
-def conclusion(lanes: list[Lane]) -> list[str]:
+def conclusion(lanes: list[Lane], conclusions: list[str]) -> list[str]:
     """Return the lines below the table: the conclusions, and why there is no speed if plain decoding took no part."""
-    raced = any(lane.name == PLAIN for lane in lanes)
+    raced = any(lane.name == PLAIN or lane.server is not None for lane in lanes)
     unknown = () if raced else (f"No speed: that is against plain decoding; add {PLAIN} to --decoders.",)
-    return [shown(sentence) for sentence in (*conclusions(lanes), *unknown)]
+    return [shown(sentence) for sentence in (*conclusions, *unknown)]

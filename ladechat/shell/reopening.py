@@ -35,11 +35,13 @@ def as_answered(
 
     If no decoder was chosen either, the model's default decoder is used.
     """
-    if is_given("model", context) or saved.model in ("", options.model):
+    given = is_given("model", context) or is_given("server", context)
+    if given or saved.model in ("", options.named):
         return options
     chosen = preferences.decoder is not None or any(is_given(name, context) for name in (*CHOICE, *PARAMETERS))
     decoder = options.settings.decoder if chosen else catalog.first_decoder(saved.model).name
-    return replace(options, model=saved.model, settings=msgspec.structs.replace(options.settings, decoder=decoder))
+    settings = msgspec.structs.replace(options.settings, decoder=decoder)
+    return replace(options.with_model(saved.model), settings=settings)
 
 
 def is_given(name: str, context: typer.Context) -> bool:

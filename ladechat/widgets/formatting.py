@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from ladechat import catalog
 from ladechat.protocol import (
+    MOST,
     DecoderInfo,
     Failed,
     HistoryTrimmed,
@@ -14,11 +15,14 @@ from ladechat.protocol import (
     Ready,
     SamplingDefaults,
     SamplingSettings,
+    ServerFigures,
+    ServerInfo,
     Settings,
     Step,
     TurnFinished,
     TurnStarted,
 )
+from ladechat.server_address import parted
 
 SYSTEM_CHARACTERS = 200
 """Limit on the characters of a system prompt shown in a notice."""
@@ -32,7 +36,19 @@ REASONS = {
 MEANT = "lessons stop at {}"
 
 
-def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bool = False, timed: bool = True) -> str:
+def unit_of(server: ServerInfo | None) -> str:
+    """Return what a step is: a forward pass, or of a server that does not tell those, a chunk of its stream."""
+    return "pass" if server is None or server.passes else "chunk"
+
+
+def describe_finish(
+    event: TurnFinished,
+    remembered: int = 0,
+    *,
+    limit_meant: bool = False,
+    timed: bool = True,
+    server: ServerInfo | None = None,
+) -> str:
     """Return the line below an answer: its figures, and the stop reason unless the model ended it.
 
     Args:
@@ -40,8 +56,9 @@ def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bo
         remembered: number of its tokens that were drafted from n-grams of earlier answers.
         limit_meant: whether answers are meant to end at their length limit, as in a lesson.
         timed: whether the times of all its passes count. The speed panel leaves some out, and has another rate then.
+        server: the server that has answered, if one has.
     """
-    parts = figures(event if timed else replace(event, decode_seconds=0.0))
+    parts = figures(event if timed else replace(event, decode_seconds=0.0), server)
     if remembered:
         parts.append(f"{counted(remembered, 'draft')} remembered from earlier answers")
     if event.reason in REASONS:
@@ -50,13 +67,33 @@ def describe_finish(event: TurnFinished, remembered: int = 0, *, limit_meant: bo
     return " · ".join(parts)
 
 
-def figures(event: TurnFinished) -> list[str]:
-    """Return the known figures of an answer: tokens, passes, tokens per pass (the paper's S) and tokens per second."""
+def figures(event: TurnFinished, server: ServerInfo | None = None) -> list[str]:
+    """Return the known figures of an answer: tokens, passes, tokens per pass (the paper's S) and tokens per second.
+
+    Those of a server are its own, as far as it tells them, and its drafts are among them.
+    """
+    if server is not None:
+        return _figures_of_server(event, server)
     tokens = len(event.token_ids)
     parts = [counted(tokens, "token")]
     if event.steps:
         parts += [counted(event.steps, "pass"), f"{tokens / event.steps:.2f} tokens a pass"]
     if event.decode_seconds:
+        parts.append(f"{tokens / event.decode_seconds:.0f} tok/s")
+    return parts
+
+
+def _figures_of_server(event: TurnFinished, server: ServerInfo) -> list[str]:
+    reported, unit = event.server or ServerFigures(), unit_of(server)
+    tokens = len(event.token_ids) if server.passes else reported.tokens
+    steps = event.steps
+    parts = [] if tokens is None else [counted(tokens, "token")]
+    parts += [counted(steps, unit)] if steps else []
+    if server.passes and steps and tokens:
+        parts.append(f"{tokens / steps:.2f} tokens a pass")
+    if reported.drafted and reported.accepted is not None:
+        parts.append(f"{reported.accepted:,} of {counted(reported.drafted, 'draft')} accepted")
+    if tokens and event.decode_seconds:
         parts.append(f"{tokens / event.decode_seconds:.0f} tok/s")
     return parts
 
@@ -74,6 +111,8 @@ def joined(first: TurnFinished, second: TurnFinished) -> TurnFinished:
         prefill_seconds=first.prefill_seconds + second.prefill_seconds,
         decode_seconds=first.decode_seconds + second.decode_seconds,
         estimated_speedup=sum(speedup * took for speedup, took in rated) / seconds if seconds else None,
+        server=None,  # a server tells the figures of a part alone
+        pass_tokens=[],
     )
 
 
@@ -135,6 +174,8 @@ def describe_trimming(event: HistoryTrimmed) -> str:
     """Return a notice that says what was left out of the prompt, and why."""
     number = event.dropped_turns
     oldest, its = ("question was", "its answer") if number == 1 else (f"{number} questions were", "their answers")
+    if not event.tokens_before:  # a server does not tell
+        return f"The conversation outgrew the server's context: the oldest {oldest} left out, with {its}."
     return (
         f"The conversation outgrew the context of {event.context_length:,} tokens: the oldest {oldest} left out of "
         f"this prompt, with {its} ({event.tokens_before:,} → {event.tokens_after:,} tokens)."
@@ -182,8 +223,12 @@ def describe_waiting(questions: int, continuing: bool) -> str:
 
 
 def describe_model(event: Ready) -> str:
-    """Return the model's facts for the status line: size, quantization and context length."""
-    return f"{_size(event)} · context {event.context_length:,}"
+    """Return the model's facts for the status line: size, quantization and context length, as far as they are known."""
+    return " · ".join(filter(None, [_size(event) if event.parameters else "", _context(event)]))
+
+
+def _context(event: Ready) -> str:
+    return f"context {event.context_length:,}" if event.context_length < MOST else ""
 
 
 def describe_link(round_trip_ms: float) -> str:
@@ -207,12 +252,18 @@ def describe_memory(memory: Memory | None) -> str:
 
 
 def name_of(model: str) -> str:
-    """Return the short name of a model: the last part of a path or hub id."""
+    """Return the short name of a model: the last part of a path or hub id; a server's, if its only model is meant."""
+    server, model = parted(model)
+    if server is not None and not model:
+        return server.partition("://")[2].removesuffix("/v1")
     return "demo model" if model == catalog.BUNDLED else model.rstrip("/").rsplit("/", 1)[-1]
 
 
 def introduce(event: Ready) -> str:
     """Return an introduction: the model, its device, and its own sampling settings, which are not used."""
+    if event.server is not None:
+        parts = [f"{event.model} on {event.server.program}", event.server.address, _context(event)]
+        return f"{', '.join(filter(None, parts))}."
     facts = (
         f"{name_of(event.model)}: {_size(event)}, context {event.context_length:,}, {event.dtype} on {event.device}."
     )
@@ -224,6 +275,13 @@ def introduce(event: Ready) -> str:
     if own is None or not own.do_sample:
         return facts
     return f"{facts} The checkpoint's own sampling defaults are {_sampling(own)}; here the sliders T and P decide."
+
+
+def what_is_reported(server: ServerInfo) -> str:
+    """Return what a server tells of its decoding, and what it does not, in a sentence or two."""
+    if server.passes:
+        return "A colour is a forward pass. Not reported: refused drafts, window, pool, tree, pseudo states."
+    return "A colour is a chunk of the stream. Not reported: passes, drafts, window, pool, tree, pseudo states."
 
 
 def _size(event: Ready) -> str:

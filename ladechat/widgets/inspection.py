@@ -93,4 +93,4 @@ class Inspection:
                 which = " of an earlier answer"
             elif answer.finished is not None and at.place == answer.telling:
                 which = f", {why_telling(at.steps[-1])}"
-            self._status.mode = f"pass {at.place + 1:,} of {steps:,}{which} · {HOW_TO}"
+            self._status.mode = f"{self._status.unit} {at.place + 1:,} of {steps:,}{which} · {HOW_TO}"

@@ -36,6 +36,7 @@ class Bookmark(msgspec.Struct):
         parameters: the last value of each parameter of any decoder.
         activity: the text in the status line.
         system_said: whether a notice said that the system prompt is placed in the first question.
+        server: the server that decodes; None: this machine does.
         blocks: the number of messages and notices.
         status: the other texts of the status line.
         arrangement: the panels that are shown.
@@ -49,6 +50,7 @@ class Bookmark(msgspec.Struct):
     parameters: Mapping[str, protocol.Value] = {}
     activity: str = ""
     system_said: bool = False
+    server: protocol.ServerInfo | None = None
     blocks: int = 0
     status: tuple[str, ...] = ()
     arrangement: Arrangement = Arrangement()
@@ -96,6 +98,11 @@ class Presenter:
         return self._now.model
 
     @property
+    def unit(self) -> str:
+        """What a step is: a pass, or of a server that does not tell those, a chunk."""
+        return formatting.unit_of(self._now.server)
+
+    @property
     def settings(self) -> protocol.Settings:
         """The settings that the engine has confirmed."""
         return self._now.settings
@@ -108,6 +115,7 @@ class Presenter:
     def begin(self, settings: protocol.Settings, doing: str = STARTING) -> None:
         """Show the screen before the first event, with `doing` as the activity."""
         self._now, self._in_turn, self._expecting = Bookmark(), False, False
+        self._status.unit = self.unit
         self._keep(0)
         self._shown_system = None
         self._side.reset()
@@ -128,8 +136,10 @@ class Presenter:
     def return_to(self, bookmark: Bookmark) -> None:
         """Restore the screen; the next event shown must start a turn."""
         self._now, self._in_turn, self._expecting = msgspec.structs.replace(bookmark), False, False
+        self._status.unit = self.unit
         self._keep(bookmark.blocks)
         self._show_settings(bookmark.settings)
+        self._side.show_server(bookmark.server)
         self._side.restore(bookmark.arrangement)
         for part, text in zip(STATUS_PARTS, bookmark.status, strict=True):
             setattr(self._status, part, text)
@@ -225,6 +235,8 @@ class Presenter:
                 self._in_turn = False
                 if event.reason != "failed" and event.token_ids and not self._continuing:  # a new exchange
                     self._now.exchanges += (self._now.asked_at,)
+                if event.pass_tokens:
+                    self._transcript.mend(*self._side.mend(event.pass_tokens))
                 whole = formatting.joined(self._first_part, event) if self._continuing and self._first_part else event
                 self._side.show_finished(whole)
                 if event.reason != "failed":  # else the continuation is not in the conversation's history
@@ -233,7 +245,9 @@ class Presenter:
                 self._status.memory = formatting.describe_memory(event.memory)
                 answer, meant = self._side.answer, self._limit_meant
                 self._transcript.sum_up(
-                    formatting.describe_finish(whole, answer.remembered, limit_meant=meant, timed=answer.untimed == 0)
+                    formatting.describe_finish(
+                        whole, answer.remembered, limit_meant=meant, timed=answer.untimed == 0, server=self._now.server
+                    )
                 )
                 self.say(READY)
             case protocol.Pong() if event.round_trip_ms is not None:
@@ -294,7 +308,8 @@ class Presenter:
         status = self._status
         status.model, status.device, status.link, status.dtype = self._now.model, event.device, "", event.dtype
         status.facts, status.memory = formatting.describe_model(event), formatting.describe_memory(event.memory)
-        self._now.decoders = formatting.announced(event.decoders)
+        self._now.decoders, self._now.server = formatting.announced(event.decoders), event.server
+        status.unit = self.unit
         self._side.show_model(event)
         self._show_settings(event.settings)
         if event.model != BUNDLED:

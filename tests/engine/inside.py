@@ -13,7 +13,7 @@ from ladechat.engine import server
 from ladechat.engine.loading_events import ready
 from ladechat.engine.preparing import prepare
 from ladechat.engine.service import Service
-from ladechat.engine.stream import EventStream, Inbox
+from ladechat.engine_process.stream import EventStream, Inbox
 from ladechat.protocol import FORMAT, VERSION, Command, Header, ProtocolError, Ready, Settings, Shutdown
 from tests.checkpoints import LOOKAHEAD, load_on_cpu
 from tests.engine.wire import Line

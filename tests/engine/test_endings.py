@@ -9,10 +9,11 @@ from unittest.mock import Mock
 import pytest
 
 from ladechat.engine import server
-from ladechat.engine.pace import StepPace
 from ladechat.engine.server import Engine
-from ladechat.engine.stream import EventStream
 from ladechat.engine_options import EngineOptions
+from ladechat.engine_process import opening
+from ladechat.engine_process.pace import StepPace
+from ladechat.engine_process.stream import EventStream
 from ladechat.model.checkpoint.files import local_folder, local_gguf
 from ladechat.protocol import Event, Failed, Generate, Header, decode_event
 from tests.engine.messages import user
@@ -46,8 +47,8 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Written:
     """What `serve` writes, in this process: neither its input nor its output is that of the tests."""
     written = Written()
     monkeypatch.setattr(EventStream, "take_over_stdout", lambda: written.stream)
-    monkeypatch.setattr(server, "Inbox", lambda *_: None)
-    monkeypatch.setattr(server, "watch_input", lambda _: None)
+    monkeypatch.setattr(opening, "Inbox", lambda *_: None)
+    monkeypatch.setattr(opening, "watch_input", lambda _: None)
     monkeypatch.setattr("sys.stdin", open(os.devnull))  # noqa: SIM115, PTH123 - its descriptor is asked for
     monkeypatch.setattr("faulthandler.register", lambda _: None)
     return written

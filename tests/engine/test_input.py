@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ladechat.engine import watcher
-from ladechat.engine.stream import EventStream, Inbox
+from ladechat.engine_process import watcher
+from ladechat.engine_process.stream import EventStream, Inbox
 from ladechat.protocol import Ping, Pong, ProtocolError, Shutdown, Stop, decode_event, encode
 from tests.waiting import brings, patience, wait_for
 
@@ -47,7 +47,7 @@ def test_whatever_a_line_provokes_the_next_one_is_heard(
             raise error
         return Stop()
 
-    monkeypatch.setattr("ladechat.engine.stream.decode_command", decode)
+    monkeypatch.setattr("ladechat.engine_process.stream.decode_command", decode)
     os.write(writer, encode(Stop()) * 2)
     first, second = inbox.wait(), inbox.wait()
     assert isinstance(first, ProtocolError) and "MemoryError" in str(first)
@@ -123,8 +123,8 @@ def python(code: str, stdin: int = subprocess.PIPE) -> Iterator["subprocess.Pope
 
 LONG_OPERATION = """
 import os, ctypes
-from ladechat.engine.stream import EventStream, Inbox
-from ladechat.engine.watcher import watch_input
+from ladechat.engine_process.stream import EventStream, Inbox
+from ladechat.engine_process.watcher import watch_input
 from ladechat.protocol import Loading
 stream = EventStream.take_over_stdout(); Inbox(0, stream); watch_input(0, grace_seconds=0.2)
 stream.emit(Loading(stage=1, stages=1, doing='what takes minutes'))
@@ -157,7 +157,7 @@ def test_the_end_of_the_input_ends_an_engine_whose_events_nobody_reads() -> None
     """A parent that hangs must not leave an engine, and with it a GPU's memory, behind."""
     code = (
         "import os, threading\n"
-        "from ladechat.engine.stream import EventStream, Inbox\n"
+        "from ladechat.engine_process.stream import EventStream, Inbox\n"
         "from ladechat.protocol import Loading\n"
         "stream = EventStream.take_over_stdout()\n"
         "def emit():\n"
@@ -182,7 +182,7 @@ def test_the_end_of_the_input_ends_an_engine_whose_events_nobody_reads() -> None
 def test_what_watches_the_input_ends_with_the_engine() -> None:
     code = (
         "import os\n"
-        "from ladechat.engine.watcher import watch_input\n"
+        "from ladechat.engine_process.watcher import watch_input\n"
         "print(watch_input(0, grace_seconds=0.2).pid, flush=True)\n"
         "os.read(0, 1); os._exit(3)\n"
     )

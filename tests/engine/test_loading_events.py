@@ -3,7 +3,7 @@
 import os
 
 from ladechat.engine.loading_events import STAGES, LoadingReport
-from ladechat.engine.stream import EventStream
+from ladechat.engine_process.stream import EventStream
 from ladechat.protocol import Loading, decode_event
 
 

@@ -15,8 +15,8 @@ from ladechat import catalog
 from ladechat.engine import server
 from ladechat.engine.decoders import smaller
 from ladechat.engine.service import Service
-from ladechat.engine.stream import EventStream
 from ladechat.engine_options import EngineOptions
+from ladechat.engine_process.stream import EventStream
 from ladechat.model.runners import kv_cache, out_of_memory
 from ladechat.model.runners.kv_cache import SlabCache
 from ladechat.model.runners.tree import SMALL_CHUNK, TreeRunner

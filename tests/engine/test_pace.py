@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ladechat import protocol
-from ladechat.engine import server, stream
+from ladechat.engine import server
 from ladechat.engine import turn as turn_module
-from ladechat.engine.pace import StepPace
+from ladechat.engine_process import stream
+from ladechat.engine_process.pace import StepPace
 from ladechat.protocol import (
     Closed,
     Command,

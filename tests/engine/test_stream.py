@@ -7,7 +7,7 @@ from typing import BinaryIO, NoReturn
 
 import pytest
 
-from ladechat.engine.stream import EventStream
+from ladechat.engine_process.stream import EventStream
 from ladechat.protocol import Loading, decode_event
 from tests.waiting import patience, wait_for
 

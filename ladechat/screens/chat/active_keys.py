@@ -66,8 +66,10 @@ class ActiveKeys:
             relabel(bindings, "slow", "Fast" if narrow else "Full speed")
         if pace.paused:
             relabel(bindings, "pause", "Go on")
+        if self._presenter.unit != "pass":
+            relabel(bindings, "take_step", f"One {self._presenter.unit}")
         if narrow:
-            relabel(bindings, "take_step", "Pass")
+            relabel(bindings, "take_step", self._presenter.unit.capitalize())
             leave_out(bindings, LEFT_OUT_WHERE_NARROW)
         if not self._prompt.is_blank:
             leave_out(bindings, ["explain", *(binding.id for binding in PACE_KEYS if binding.id)])

@@ -9,6 +9,7 @@ from ladechat.screens.chat.context import STOP_FIRST, ChatContext
 from ladechat.screens.chat.questions import Questions
 from ladechat.screens.lists.models import ModelsScreen, known_models
 from ladechat.screens.system_prompt import SystemPromptScreen
+from ladechat.server_address import AddressRefused
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine import LOADED, NewEngine, State
 from ladechat.widgets.formatting import name_of
@@ -69,7 +70,11 @@ class ModelChoice:
     def _use(self, name: str | None) -> None:
         if name is None:
             return
-        name = found_anywhere(name)
+        try:
+            name = found_anywhere(name)
+        except AddressRefused as refused:
+            self._chat.refuse(str(refused))
+            return
         if name == self.current:
             if self._session.state is State.ENDED and self._session.restart():
                 self._chat.view.presenter.say(STARTING)

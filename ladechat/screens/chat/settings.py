@@ -69,6 +69,9 @@ class ChatSettings:
         it. It takes effect at the next pass.
         """
         decoders = self._decoders
+        if len(decoders) == 1:
+            self._chat.refuse(next(iter(decoders.values())).help)
+            return
         replaced = decoders.get(self._before_by_hand)
         plain = self._plain_decoder
         if replaced is not None and self._session.requested.decoder == replaced.by_hand:

@@ -18,6 +18,7 @@ from ladechat.widgets.cells import printable
 from ladechat.widgets.too_small import TooSmall
 
 NOTHING = "No panel is on the screen. F2 shows them; below 70 columns they take the room of the conversation."
+TOO_FAST_IN_CHUNKS = ("too fast?", "F6: four chunks a second. Space: pause. →: one chunk.")
 TOO_FAST = ("too fast?", "F6: four passes a second. Space: pause. →: one pass. F10: the mask alone.")
 """Shown on screens that have these keys."""
 

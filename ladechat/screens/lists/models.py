@@ -17,8 +17,8 @@ from ladechat.screens.lists.pick import PickScreen
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.cells import printable
 
-PLACEHOLDER = "A word to search, a hub id or a path"
-TYPED = "from the hub, or a path"
+PLACEHOLDER = "A word to search, a hub id, a path, a server's http://…"
+TYPED = "from the hub, a path, or a server"
 OF_A_MODEL = "models--"
 """The start of the name of a model's folder in the hub's cache; `--` stands for the slash in the model's name."""
 

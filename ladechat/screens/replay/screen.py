@@ -180,11 +180,12 @@ class ReplayScreen(OverChat):
         turn = player.turn
         more = "" if self.recording.complete else "+"
         now, whole = _clock(player.seconds), _clock(self.recording.seconds)
+        unit = self.view.presenter.unit
         reading = f" · reading {self.recording.share:.0%} …" if more else ""
         self._transport.state = f"{mark} {player.speed:g}×{reading if self._wanted is not None else ''}"
         self._transport.facts = (
             f"{now} of {whole}{more}",
-            f"pass {self.recording.steps_before[player.position]:,} of {self.recording.steps_before[-1]:,}{more}",
+            f"{unit} {self.recording.steps_before[player.position]:,} of {self.recording.steps_before[-1]:,}{more}",
             f"question {turn.number if turn else 0} of {len(self.recording.turns)}{more}",
         )
         self._transport.fraction, self._transport.known = player.fraction, self.recording.share

@@ -171,7 +171,7 @@ class Conversation:
         return TurnFinished(
             turn=self._steps[-1].turn,
             reason="stopped",
-            text="".join(piece for step in self._steps for piece in step.pieces),
+            text="".join(piece for step in self._steps for piece in step.pieces[step.reasoning :]),
             token_ids=[token for step in self._steps for token in step.token_ids],
             steps=len(self._steps),
             prefill_seconds=self._prefill_seconds,

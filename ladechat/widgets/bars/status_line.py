@@ -27,6 +27,7 @@ class StatusLine(OneLine):
     Attributes:
         link: the latency of the link to an engine that a command of the user's has started; else empty.
         rate: the requested passes per second; empty for full speed.
+        unit: what a step is.
         paused: whether steps are paused.
         mode: what the user does instead of following the answer, such as looking back at a pass; else empty.
         waiting: what starts later, such as questions that wait for the end of this answer; else empty.
@@ -48,6 +49,7 @@ class StatusLine(OneLine):
     memory = reactive("")
     activity = reactive("")
     rate = reactive("")
+    unit = reactive("pass")
     paused = reactive(False)
     mode = reactive("")
     waiting = reactive("")
@@ -68,7 +70,7 @@ class StatusLine(OneLine):
         """Return the activity, its pace, and what follows it."""
         doing = SEPARATOR.join(filter(None, (self.mode or self.activity, "paused" * self.paused)))
         if self.paused and self.activity == ANSWERING and not self.mode:
-            doing = PAUSED
+            doing = PAUSED.replace("one pass", f"one {self.unit}")
         search = f"looking for {printable(self.looking_for)} …" if self.looking_for else ""
         return SEPARATOR.join(filter(None, (doing, self.rate, self.waiting, search)))
 

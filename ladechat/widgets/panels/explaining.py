@@ -19,7 +19,7 @@ def name_of(one: Explained) -> str:
 def explained(one: Explained) -> tuple[str, str]:
     """Return the name of a panel, with the pass that it shows, or of a slider, and the explanation."""
     if isinstance(one, Panel):
-        return " · ".join(filter(None, (one.title, one.moment))), one.explain()
+        return " · ".join(filter(None, (one.title, one.moment))), one.explanation
     text = one.parameter.help.removeprefix(f"{one.label.strip()}: ")
     text = text[:1].upper() + text[1:]
     if one.idle:

@@ -56,6 +56,8 @@ class Panel(Widget):
     """When the panel is on the screen."""
 
     palette: reactive[Palette] = reactive(Palette)
+    unreported: reactive[str] = reactive("")
+    """Why there is nothing to draw, if a server has decoded the answer: it does not tell what this panel shows."""
 
     @dataclass
     class Asked(Message):
@@ -86,9 +88,14 @@ class Panel(Widget):
         """Return an explanation in two or three sentences with the current numbers; "" if the panel needs none."""
         return ""
 
+    @property
+    def explanation(self) -> str:
+        """What there is to explain now; "" for nothing."""
+        return self.unreported or self.explain()
+
     def on_click(self, event: events.Click) -> None:
         """Ask for the explanation when the title is clicked."""
-        if not event.y and self.explain():
+        if not event.y and self.explanation:
             self.post_message(self.Asked(self.id or ""))
 
     def redraw(self) -> None:
@@ -102,7 +109,8 @@ class Panel(Widget):
     def render_line(self, y: int) -> Strip:
         width, height = self.content_size
         if self._painted is None:
-            base, rows = self.rich_style, self.rows(width, height)[:height]
+            rows = self.only(width, (self.NAME,), self.unreported) if self.unreported else self.rows(width, height)
+            base, rows = self.rich_style, rows[:height]
             segments = ([Segment(text, base + style) for text, style in row if text] for row in rows)
             self._painted = [strip_of(row, width, base) for row in segments]
         return self._painted[y] if y < len(self._painted) else Strip.blank(width, self.rich_style)

@@ -10,8 +10,19 @@ from textual.containers import Horizontal, Vertical
 from textual.reactive import reactive
 
 from ladechat.palette import Palette
-from ladechat.protocol import DecoderInfo, PassCost, PolicyChoice, Ready, Settings, Step, TurnFinished, Value
-from ladechat.widgets.formatting import info_of
+from ladechat.protocol import (
+    MOST,
+    DecoderInfo,
+    PassCost,
+    PolicyChoice,
+    Ready,
+    ServerInfo,
+    Settings,
+    Step,
+    TurnFinished,
+    Value,
+)
+from ladechat.widgets.formatting import info_of, what_is_reported
 from ladechat.widgets.panels.biography_panel import BiographyPanel
 from ladechat.widgets.panels.cost_panel import CostPanel
 from ladechat.widgets.panels.explaining import Explained, explained, key_of
@@ -20,6 +31,7 @@ from ladechat.widgets.panels.mask_panel import MaskPanel
 from ladechat.widgets.panels.panel import AnswerPanel, Panel, StepPanel
 from ladechat.widgets.panels.policy_panel import PolicyPanel
 from ladechat.widgets.panels.pool_panel import PoolPanel
+from ladechat.widgets.panels.server_panel import ServerPanel
 from ladechat.widgets.panels.slot_strip import Sizes, SlotStrip
 from ladechat.widgets.panels.speed_panel import SpeedPanel
 from ladechat.widgets.panels.window_panel import WindowPanel
@@ -92,6 +104,7 @@ class SidePanels(Vertical):
 
     def compose(self) -> ComposeResult:
         births = Births()
+        yield ServerPanel(id="server")
         yield PolicyPanel(id="policy")
         yield WindowPanel(births, id="window")
         yield LensPanel(id="lens")
@@ -129,9 +142,19 @@ class SidePanels(Vertical):
 
     def show_model(self, model: Ready) -> None:
         """Show the facts of a model that a panel needs: its context length, its layers, what was trained for it."""
-        self.query_one(SpeedPanel).context_length = model.context_length
+        self.query_one(SpeedPanel).context_length = model.context_length if model.context_length < MOST else None
+        self.show_server(model.server)
         for panel in self.query(LensPanel):
             panel.show_model(model.layers, model.trained)
+
+    def show_server(self, server: ServerInfo | None) -> None:
+        """Show the server that decodes, and in all panels of drafts that it does not tell them; None: no server."""
+        self.query_one(SpeedPanel).server = server
+        self.query_one(ServerPanel).show_server(server)
+        for panel in self.query(AnswerPanel):
+            if not isinstance(panel, SpeedPanel | ServerPanel):
+                panel.unreported = "" if server is None else what_is_reported(server)
+        self._apply()
 
     def show_costs(self, costs: Sequence[PassCost]) -> None:
         """Show what passes cost on this machine, where there is a panel for it."""
@@ -182,6 +205,13 @@ class SidePanels(Vertical):
         if self.looked_at is None:
             self._show_end()
             self._apply()
+
+    def mend(self, pass_tokens: Sequence[int]) -> tuple[list[Step], list[Step]]:
+        """Take the passes apart that a server has sent together; see `AnswerSteps.mend`."""
+        came, passes = self.answer.mend(pass_tokens)
+        if self.looked_at is None:
+            self._count_anew()
+        return came, passes
 
     def go_on(self) -> bool:
         """Prepare for a continuation; return whether steps of an earlier, unsettled continuation were dropped."""
@@ -237,6 +267,7 @@ class SidePanels(Vertical):
         answer, event = self.answer, self.answer.finished
         if event is not None:
             self.query_one(SpeedPanel).show_finished(event)
+            self.query_one(ServerPanel).show_finished(event)
         if (place := answer.telling) is not None and place < len(answer) - 1:
             step = answer.step(place)
             for panel in self.query(StepPanel):
@@ -297,6 +328,10 @@ class SidePanels(Vertical):
         answer = looked_at.answer if looked_at else self.answer
         place = looked_at.place if looked_at else len(answer) - 1
         now = self.arrangement if looked_at is None else answer.arrangement(place)
+        of_server = self.query_one(ServerPanel).info is not None
+        self.query_one(ServerPanel).display = panels and of_server
+        if of_server:
+            now = now._replace(policy=False, window=False, drafts=False, lens=False)
         more = panels and self._roomy and now.drafts
         self.set_class(more, "-roomy")
         self.query_one(PolicyPanel).display = panels and now.policy
@@ -320,7 +355,7 @@ class SidePanels(Vertical):
         self.query_one(BiographyPanel).display = more or self.shown is View.BIOGRAPHY
         speed = self.query_one(SpeedPanel)
         speed.display = self.shown is not View.MASK  # which needs a line for each slot
-        speed.set_class(panels and not now.drafts, "-alone")
+        speed.set_class(panels and not now.drafts and not of_server, "-alone")
 
     def clear(self) -> None:
         """Forget the turn and its figures."""
@@ -338,6 +373,7 @@ class SidePanels(Vertical):
     def reset(self) -> None:
         """Return to the state before the first event."""
         self._decoder = ""
+        self.show_server(None)
         self.clear()
         self.restore(Arrangement())
 

@@ -11,8 +11,9 @@ from textual.reactive import reactive
 
 from ladechat import protocol
 from ladechat.widgets.cells import BLOCKS, ELLIPSIS, cell_len
-from ladechat.widgets.formatting import counted, division, duration, gain, percent
+from ladechat.widgets.formatting import counted, division, duration, gain, percent, unit_of
 from ladechat.widgets.panels.panel import AnswerPanel, Row, longest
+from ladechat.widgets.panels.server_speed import ServerSpeed
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.steps.pass_times import PassTimes, Times
 
@@ -71,7 +72,11 @@ class SpeedPanel(AnswerPanel):
     viewer; None: all of them. A processor that idles between passes is slower.
     """
 
+    server: reactive[protocol.ServerInfo | None] = reactive(None)
+    """The server that decodes; None: this machine does."""
+
     def forget(self) -> None:
+        self._served = None if self.server is None else ServerSpeed(self.server)
         self._bar_lines = range(0)
         """The lines of the panel in which the bars were drawn."""
         self._last: protocol.Step | None = None
@@ -90,6 +95,8 @@ class SpeedPanel(AnswerPanel):
         tokens, timing = len(step.token_ids), step.timing
         self._last = step
         self._finished = None
+        if self._served is not None:
+            self._served.add(step)
         self._bars.append(Bar(step.index, tokens, self._cells_of(timing)))
         self._recent.append((tokens, timing.step_ms))
         self._recent_tokens, self._recent_ms = self._recent_tokens + tokens, self._recent_ms + timing.step_ms
@@ -116,6 +123,8 @@ class SpeedPanel(AnswerPanel):
     def show_finished(self, event: protocol.TurnFinished) -> None:
         """Show the time of the whole answer instead of that of its last pass; the other figures stay."""
         self._finished = event
+        if self._served is not None:
+            self._served.finish(event)
         self.redraw()
 
     @property
@@ -189,7 +198,9 @@ class SpeedPanel(AnswerPanel):
     def explain(self) -> str:
         """Return the passes saved, on any machine, and the speedup measured on this one."""
         if self._last is None:
-            return "Measures an answer from its first pass on."
+            return f"Measures an answer from its first {unit_of(self.server)} on."
+        if self._served is not None:
+            return self._served.explain()
         text = (
             f"{counted(self._steps, 'pass')} gave {counted(self._tokens, 'token')}, on any machine: "
             f"{self._tokens / self._steps:.2f} tokens a pass (S in the papers). Plain decoding: a pass for each token."
@@ -213,9 +224,10 @@ class SpeedPanel(AnswerPanel):
     def rows(self, width: int, height: int) -> list[Row]:
         titles = ("speed · tokens ↑ time →", "speed")
         if self._last is None:
-            return self.only(width, titles, "Measured from the first pass on.")
+            return self.only(width, titles, f"Measured from the first {unit_of(self.server)} on.")
         tall = height >= TALL
-        notes = [longest(width, self.verdict()), longest(width, self.advice()) if tall else ""]
+        drafts = self.verdict() if self._served is None else self._served.drafts()
+        notes = [longest(width, drafts), longest(width, self.advice()) if tall else ""]
         notes += [self._fullness(width, height), longest(width, self._cost())]
         notes = [text for text in notes if text][: max(0, height - 3)]
         rows = [self.header(width, titles, self._passes(), Style(bold=True)), self._figures(width)]
@@ -225,6 +237,8 @@ class SpeedPanel(AnswerPanel):
 
     def _passes(self) -> list[str]:
         """Return what does not depend on the machine, passes and tokens, in versions from long to short."""
+        if self._served is not None:
+            return self._served.counts()
         passes = counted(self._steps, "pass")
         if not self._looks_ahead and self._tokens > self._steps:  # the figures include those of the decoder before it
             return [f"plain now · {passes} for {self._tokens:,}", f"{passes} for {self._tokens:,}"]
@@ -235,11 +249,14 @@ class SpeedPanel(AnswerPanel):
         return [f"{passes} for {counted(self._tokens, 'token')}", passes]
 
     def _figures(self, width: int) -> Row:
-        rate = self.tokens_per_second
-        figures = [
-            (f"{self._tokens / self._steps:.2f}" if self._steps else "–", " tokens a pass"),
-            ("–" if rate is None else f"{rate:.1f}" if rate < 100 else f"{rate:.0f}", " tok/s"),
-        ][: 1 if self.no_times else 2]
+        second = self.tokens_per_second
+        rate = "–" if second is None else f"{second:.1f}" if second < 100 else f"{second:.0f}"
+        per_pass = f"{self._tokens / self._steps:.2f}" if self._steps else "–"
+        figures = [(per_pass, " tokens a pass"), (rate, " tok/s")]
+        if self._served is not None:
+            figures = self._served.figures(rate)
+        elif self.no_times:
+            del figures[1:]
         row: Row = []
         for number, unit in figures:
             gap = "   " if row else ""
@@ -323,6 +340,8 @@ class SpeedPanel(AnswerPanel):
 
         Passes are compared with plain ones by means over the answer: single passes vary too much.
         """
+        if self._served is not None:
+            return self._served.times()
         if (done := self._finished) is not None and self.untimed == 0 and not self.no_times:
             short = f"{len(done.token_ids):,} tokens in {duration(done.decode_seconds)}"
             return [f"{short} · prompt {duration(done.prefill_seconds)}", short]

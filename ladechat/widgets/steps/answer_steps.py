@@ -1,13 +1,14 @@
 """The steps of the answers on the screen, stored compactly so that any can be shown again with its panels."""
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
 from textual.message import Message
 
-from ladechat.protocol import DecoderInfo, PolicyChoice, Step, TurnFinished
+from ladechat.protocol import DecoderInfo, PolicyChoice, Step, TurnFinished, one_by_one
 from ladechat.widgets.steps.explained import EARLIER
 
 TRANSFER = "transfer"
@@ -161,6 +162,18 @@ class AnswerSteps:
         del self._steps[steps:], self._arrangements[steps:]
         del self._choices[choices:], self._choices_before[choices:]
         return steps < came
+
+    def mend(self, pass_tokens: Sequence[int]) -> tuple[list[Step], list[Step]]:
+        """Take the passes apart that a server has sent together, in the answer or in its continuation; return its steps
+        before and after that.
+        """
+        begin = self._before[0] if self._before is not None else 0
+        came = [self.step(place) for place in range(begin, len(self))]
+        passes, arrangements = one_by_one(came, pass_tokens), self._arrangements[begin:]
+        del self._steps[begin:], self._arrangements[begin:]
+        for step in passes:
+            self.add(step, arrangements[0])
+        return came, passes
 
     def settle(self) -> None:
         """Make the continuation a permanent part of the answer."""

@@ -1,7 +1,7 @@
 """One message: a long question is folded, an answer may be formatted as Markdown, and a text can be found in it."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Literal
 
@@ -21,7 +21,8 @@ LINES_BEFORE_FOLDING = 10
 FOLDED_LINES = 4
 HOW_TO_FOLD = "click or Ctrl+N"
 
-Kind = Literal["user", "model", "notice"]
+Kind = Literal["user", "model", "notice", "thought"]
+"""A thought is reasoning before an answer, which is no part of it."""
 
 
 class Block:
@@ -165,6 +166,14 @@ class Block:
         parts, characters = extent
         del self._parts[parts:]
         self.written = self.written[:characters]
+        self._lay_out_from_nothing()
+
+    def recolour(self, inks: Mapping[Ink, Ink]) -> None:
+        """Replace inks. The text stays."""
+        self._parts = [(text, inks.get(ink, ink)) for text, ink in self._parts]
+        self._lay_out_from_nothing()
+
+    def _lay_out_from_nothing(self) -> None:
         width, self._width, formatted, self._formatted = self._width, 0, self._formatted is not None, None
         if not self.waits:
             self.lay_out(width, formatted)

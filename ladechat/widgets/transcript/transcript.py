@@ -1,7 +1,8 @@
 """The conversation, each token in the colour of the step that emitted it."""
 
-from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, takewhile
+from operator import itemgetter
 from typing import ClassVar, Literal
 
 from rich.style import Style
@@ -25,6 +26,8 @@ SHARE_FOR_FORMATTING = 0.2
 NEW_BELOW = " ↓ more below · End "
 BELOW_MARK = " ↓ more below "
 """Shown while a step is marked, when End shows the answer's last step."""
+THINKS = " thinks"
+"""What the name of reasoning has after that of the model."""
 
 
 Whole = tuple[Kind, str, str, Ink]
@@ -110,21 +113,45 @@ class Transcript(MessageLines):
     def add_steps(self, steps: list[protocol.Step]) -> None:
         """Add the tokens of steps to the answer. If a notice came in between, the answer continues below it.
 
-        If the beginning of an answer is missing from a recording, the answer begins with them.
+        If the beginning of an answer is missing from a recording, the answer begins with them. Reasoning before the
+        answer has a block of its own, above that of the answer.
         """
-        if not self._blocks or self._blocks[-1].kind != "model":
-            self.start("model")
-        place = self._blocks[-1].append(
-            [
-                (piece, Ink("step", step.turn, step.index, len(step.token_ids), token, is_own(step, token)))
-                for step in steps
-                for token, piece in enumerate(step.pieces)
-            ]
+        runs = [
+            (token < step.reasoning, (piece, _ink(step, token)))
+            for step in steps
+            for token, piece in enumerate(step.pieces)
+        ]
+        for thought, group in groupby(runs, itemgetter(0)):
+            self._begin_answer("thought" if thought else "model")
+            place = self._blocks[-1].append([run for _, run in group])
+            if self._shows_formatted and not thought:
+                self._formatting.soon()
+            else:
+                self._update_last(place)
+
+    def mend(self, came: Sequence[protocol.Step], passes: Sequence[protocol.Step]) -> None:
+        """Give the tokens of an answer the colours of its passes, of which some came in one step."""
+        before, after = (
+            [_ink(step, token) for step in steps for token in range(len(step.token_ids))] for steps in (came, passes)
         )
-        if self._shows_formatted:
-            self._formatting.soon()
+        inks = dict(zip(before, after, strict=True))
+        for block in reversed(self._blocks):
+            if block.kind == "user":
+                break
+            block.recolour(inks)
+        self._redraw()
+
+    def _begin_answer(self, kind: Kind) -> None:
+        """Begin a block of an answer or of its reasoning, unless the last one is such."""
+        last = self._blocks[-1] if self._blocks else None
+        if last is not None and last.kind == kind:
+            return
+        if kind == "thought" and last is not None and last.kind == "model" and not last.written:
+            self.keep(len(self._blocks) - 1)
+            self.start(kind, f"{last.name}{THINKS}")
         else:
-            self._update_last(place)
+            thought = last is not None and last.kind == "thought"
+            self.start(kind, last.name.removesuffix(THINKS) if last is not None and thought else "")
 
     def answers(self) -> Iterator[str]:
         """Return the raw text of the answers, last first, without notices in between."""
@@ -304,6 +331,10 @@ class Transcript(MessageLines):
             self.post_message(StepPointedAt(ink.turn, ink.step, ink.token))
         elif ink.kind == "answer":
             self.post_message(StepPointedAt(None, 0, 0))
+
+
+def _ink(step: protocol.Step, token: int) -> Ink:
+    return Ink("step", step.turn, step.index, len(step.token_ids), token, is_own(step, token))
 
 
 def messages_of(exchange: protocol.Exchange) -> tuple[Whole, Whole]:

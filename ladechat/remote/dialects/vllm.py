@@ -1,0 +1,96 @@
+"""vLLM: a chunk has the tokens of a pass, and the end tells how many drafts each pass has accepted.
+
+Chunks hold several passes where the reader is slow, or `--stream-interval` is above 1; the end mends that. The accepted
+drafts come with `--per-request-spec-decode-metrics`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from ladechat.remote.dialects.openai import ChatReader, OpenAI
+from ladechat.remote.json_values import at, count_at, counts_at, list_at, number_at, text_at
+from ladechat.remote.mending import pass_tokens
+from ladechat.remote.reports import Asked, Ended, Prompt, Report, step_of
+
+LEAST_LOGPROB = -9999.0
+"""What vLLM says in the place of minus infinity."""
+
+
+class VLLM(OpenAI):
+    """A vLLM server."""
+
+    passes: ClassVar[bool] = True
+    token_ids: ClassVar[bool] = True
+    logprobs: ClassVar[bool] = True
+    continues: ClassVar[bool] = True
+
+    def more(self, asked: Asked) -> dict[str, Any]:
+        """Return vLLM's own fields. All of sampling is said, since the model's own defaults hold otherwise."""
+        settings = asked.settings
+        return {
+            "top_k": settings.top_k or -1,
+            "min_p": settings.min_p,
+            "repetition_penalty": settings.repetition_penalty,
+            "return_token_ids": True,
+            "logprobs": True,
+            **({"continue_final_message": True, "add_generation_prompt": False} if asked.goes_on else {}),
+        }
+
+    def reader(self, asked: Asked) -> "VLLMReader":
+        """Return the reader of its answer."""
+        return VLLMReader(asked)
+
+
+class VLLMReader(ChatReader):
+    """Reads a pass from each chunk with tokens."""
+
+    def __init__(self, asked: Asked) -> None:
+        super().__init__(asked)
+        self._chunks: list[int] = []
+        self._before = ""
+        """Text that came without a token of its own: the next token's."""
+        self._accepted: list[int] | None = None
+
+    def prompt(self, event: Any) -> Prompt:
+        """Return the prompt's tokens."""
+        token_ids = counts_at(event, "prompt_token_ids")
+        return Prompt(token_ids, len(token_ids) or None)
+
+    def read(self, event: Any) -> Iterator[Report]:
+        """Yield what a chunk tells; the last one has the figures of speculative decoding."""
+        yield from super().read(event)
+        self.add_figures(tokens_per_second=number_at(event, "metrics", "tokens_per_second"))
+        speculative = at(event, "metrics", "speculative_decoding")
+        if speculative is None:
+            return
+        self._accepted = counts_at(speculative, "per_step_accepted") or None
+        self.add_figures(
+            drafted=count_at(speculative, "num_draft_tokens"),
+            accepted=count_at(speculative, "num_accepted_draft_tokens"),
+        )
+
+    def steps(self, event: Any, choice: Any, text: str, thought: str) -> Iterator[Report]:
+        """Yield the pass of a chunk."""
+        reported = list_at(choice, "logprobs", "content")
+        token_ids = counts_at(choice, "token_ids") or [0] * len(reported)
+        if not token_ids:
+            self._before += text
+            return
+        texts, logprobs = [text_at(one, "token") for one in reported], [_logprob(one) for one in reported]
+        yield step_of(self._before + text, token_ids, thought, texts, logprobs)
+        self._before = ""
+        self._chunks.append(len(token_ids))
+
+    def ended(self, finish: str) -> Ended:
+        """Return the end, with the passes of the chunks that held several."""
+        passes = pass_tokens(self._chunks, self._accepted) if self._accepted is not None else None
+        if passes is not None:
+            self.add_figures(passes=len(passes))
+        mended = passes if passes is not None and passes != self._chunks else []
+        return replace(super().ended(finish), pass_tokens=mended)
+
+
+def _logprob(reported: Any) -> float:
+    value = at(reported, "logprob")
+    return max(float(value), LEAST_LOGPROB) if isinstance(value, int | float) and value <= 0 else 0.0

@@ -1,0 +1,124 @@
+"""The server that decodes: what it tells of that and what it does not, and its own figures beside ours."""
+
+from typing import NamedTuple
+
+from rich.style import Style
+
+from ladechat import protocol
+from ladechat.protocol import ServerFigures, ServerInfo
+from ladechat.widgets.cells import printable, shorten
+from ladechat.widgets.formatting import plural, unit_of, what_is_reported
+from ladechat.widgets.panels.panel import AnswerPanel, Row
+
+LEAST_TABLE_ROWS = 3
+"""A table of fewer rows says nothing: head and one figure, and an empty row above it."""
+UNKNOWN = "–"
+HERE, THERE = "here", "server"
+
+
+class Figure(NamedTuple):
+    """A row of the table: a name, the figure of this side, and the server's own."""
+
+    name: str
+    here: str
+    there: str
+
+
+class ServerPanel(AnswerPanel):
+    """Stands in the place of the window, the pool and the tree, which a server does not tell.
+
+    A sentence says what a colour is and what is not reported. Below it are two columns of figures: what came here, and
+    what the server says of the same answer at its end.
+    """
+
+    NAME = "server"
+    SHOWS = "The server, what it tells of its decoding, and its own figures beside those that came here."
+    COMES = "It comes with --server."
+
+    info: ServerInfo | None = None
+    """The server; None: this machine decodes."""
+
+    def forget(self) -> None:
+        self._tokens = self._steps = self._thoughts = 0
+        self._ms = 0.0
+        self._finished: protocol.TurnFinished | None = None
+
+    def show_server(self, info: ServerInfo | None) -> None:
+        """Show another server."""
+        self.info = info
+        self.redraw()
+
+    def show_step(self, step: protocol.Step) -> None:
+        if self.info is None:
+            return
+        self._tokens += len(step.token_ids)
+        self._thoughts += step.reasoning
+        self._steps += 1
+        self._ms += step.timing.step_ms
+        self._finished = None
+        self.redraw()
+
+    def show_finished(self, event: protocol.TurnFinished) -> None:
+        """Show the server's own figures."""
+        self._finished = event
+        self.redraw()
+
+    def explain(self) -> str:
+        """Return what the server is, what it tells, and where its figures differ from what came here."""
+        if self.info is None:
+            return ""
+        text = f"{self.info.program} at {self.info.address} decodes. {what_is_reported(self.info)}"
+        return f"{text} Here: what came over the network, and when. Server: what it says of the same answer at its end."
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        info = self.info
+        if info is None:
+            return []
+        rows = [self.header(width, ("server",), [printable(info.program), ""], Style(bold=True))]
+        rows += [[(shorten(printable(info.address), width), self.muted)], *self.sentence(what_is_reported(info), width)]
+        figures = self._figures(info)
+        room = height - len(rows) - 1
+        if figures and room >= LEAST_TABLE_ROWS - 1:
+            rows += [[], *self._table(figures[: room - 1], width)]
+        return rows
+
+    def _figures(self, info: ServerInfo) -> list[Figure]:
+        """Return the figures of the answer that are known, the most telling first."""
+        if not self._steps:
+            return []
+        reported = self._finished.server if self._finished is not None and self._finished.server else ServerFigures()
+        drafts = UNKNOWN if reported.accepted is None else f"{reported.accepted:,} of {reported.drafted or 0:,}"
+        rate = 1000 * self._tokens / self._ms if self._ms else None
+        figures = [
+            Figure("drafts accepted", UNKNOWN, drafts),
+            Figure(plural(2, unit_of(info)), f"{self._steps:,}", _whole(reported.passes)),
+            Figure("tokens", f"{self._tokens:,}" if info.passes else UNKNOWN, _whole(reported.tokens)),
+            Figure("tokens/s", _rate(rate) if info.passes else UNKNOWN, _rate(reported.tokens_per_second)),
+            Figure("thoughts", f"{self._thoughts:,}", UNKNOWN),
+            Figure("prompt tokens", UNKNOWN, _whole(reported.prompt_tokens)),
+        ]
+        return [one for one in figures if (one.here, one.there) not in ((UNKNOWN, UNKNOWN), ("0", UNKNOWN))]
+
+    def _table(self, figures: list[Figure], width: int) -> list[Row]:
+        names = max(len(one.name) for one in figures)
+        cells = [max(len(column[0]), *map(len, column[1])) for column in _columns(figures)]
+        rows: list[Row] = []
+        for name, here, there in (Figure("", HERE, THERE), *figures):
+            gap = " " * max(1, min(3, width - names - sum(cells)) - 1)
+            numbers = Style() if name else self.muted
+            row: Row = [(name.ljust(names), self.muted)]
+            row += [(gap + here.rjust(cells[0]), numbers), (gap + there.rjust(cells[1]), numbers)]
+            rows.append(row)
+        return rows
+
+
+def _columns(figures: list[Figure]) -> tuple[tuple[str, list[str]], tuple[str, list[str]]]:
+    return (HERE, [one.here for one in figures]), (THERE, [one.there for one in figures])
+
+
+def _whole(number: int | None) -> str:
+    return UNKNOWN if number is None else f"{number:,}"
+
+
+def _rate(number: float | None) -> str:
+    return UNKNOWN if number is None else f"{number:.1f}"

@@ -1,0 +1,154 @@
+"""The screen with a model on a server: what it tells, and that it says what is not reported."""
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from ladechat.protocol import (
+    DecoderInfo,
+    Event,
+    Message,
+    Ready,
+    ServerFigures,
+    ServerInfo,
+    Settings,
+    Step,
+    TurnFinished,
+    TurnStarted,
+)
+from ladechat.widgets.panels.panel import Panel
+from ladechat.widgets.panels.pool_panel import PoolPanel
+from ladechat.widgets.panels.server_panel import ServerPanel
+from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.panels.speed_panel import SpeedPanel
+from ladechat.widgets.panels.window_panel import WindowPanel
+from ladechat.widgets.transcript.transcript import Transcript
+from tests.app.stage import Stage
+from tests.fake_engine import FakeEngine
+from tests.fake_model import ready
+from tests.waiting import act, press, until
+from tests.widgets.sample_steps import finished, step
+
+VLLM = ServerInfo(program="vLLM 0.32.0", address="http://host/v1", passes=True, token_ids=True, logprobs=True)
+OTHER = ServerInfo(program="Ollama 0.14", address="http://host/v1", passes=False, token_ids=False, logprobs=False)
+SERVER = DecoderInfo(name="server", label="the server's decoding", help="The server decodes as it was started.")
+FIGURES = ServerFigures(tokens=4, passes=2, drafted=10, accepted=2, tokens_per_second=51.5)
+
+
+def of_server(info: ServerInfo) -> Ready:
+    """What an engine says that asks a server."""
+    made = ready(Settings())
+    settings = msgspec.structs.replace(made.settings, decoder="server", parameters={})
+    return msgspec.structs.replace(
+        made, model="tiny", server=info, decoders=[SERVER], settings=settings, parameters=0, single_token=None
+    )
+
+
+def passes(*texts: Sequence[str], reasoning: int = 0) -> list[Step]:
+    """Steps of a server, whose first tokens may be thoughts."""
+    made = []
+    for index, pieces in enumerate(texts):
+        plain = step(list(pieces), index=index)
+        made.append(
+            msgspec.structs.replace(
+                plain, draft=None, window=None, pool=None, reasoning=max(0, min(reasoning, len(pieces)))
+            )
+        )
+        reasoning -= len(pieces)
+    return made
+
+
+def started() -> TurnStarted:
+    settings = of_server(VLLM).settings
+    asked = [Message(role="user", content="Hi?")]
+    return TurnStarted(
+        turn=1, messages=asked, prompt_ids=[], cached_tokens=0, max_new_tokens=9, settings=settings, seed=1
+    )
+
+
+def ended(steps: list[Step]) -> TurnFinished:
+    return msgspec.structs.replace(finished(steps), server=FIGURES)
+
+
+def texts_of(panel: Panel) -> str:
+    return "\n".join("".join(text for text, _ in row) for row in panel.rows(*panel.content_size))
+
+
+class OnStage(Stage):
+    """A stage on which events are shown as if an engine had sent them."""
+
+    def say(self, *events: Event) -> None:
+        self.screen.view.presenter.show(events)
+
+
+@pytest.mark.parametrize("info", [VLLM, OTHER], ids=lambda info: info.program)
+async def test_at_80_columns_the_screen_says_what_is_told_and_what_is_not(info: ServerInfo) -> None:
+    stage = OnStage(FakeEngine(hold_loading=True))
+    async with stage.running() as (pilot, _):
+        steps = passes(["A"], [" b", " c", "d."])
+        stage.say(of_server(info), started(), *steps, ended(steps))
+        await until(lambda: info.program in texts_of(stage.app.query_one(ServerPanel)), pilot)
+        panel, speed = texts_of(stage.app.query_one(ServerPanel)), texts_of(stage.app.query_one(SpeedPanel))
+        words = " ".join(panel.split())
+        assert "Not reported:" in words and "http://host/v1" in words
+        assert not stage.app.query_one(PoolPanel).region.area and not stage.app.query_one(WindowPanel).region.area
+        if info.passes:
+            assert "A colour is a forward pass." in words and "2 of 10" in words and "51.5" in words
+            assert "2 passes for 4" in speed and "1.00 of 5.00" in speed
+        else:
+            assert "A colour is a chunk" in words and "chunks" in words
+            assert "2 chunks" in speed and "pass" not in speed
+            assert "pass" not in stage.text
+
+
+async def test_what_waits_for_a_step_says_chunk_where_a_step_is_one() -> None:
+    stage = OnStage(FakeEngine(hold_loading=True))
+    async with stage.running((100, 30)) as (pilot, _):
+        steps = passes(["A"], ["b"], ["c"])
+        stage.say(of_server(OTHER), started(), *steps, ended(steps))
+        look = stage.screen.view.presenter.inspection.look_at_step
+        await act(pilot, lambda: look(1, 1), brings=lambda: "chunk 2 of 3" in stage.status)
+
+
+async def test_passes_that_came_together_have_colours_of_their_own_at_the_end() -> None:
+    stage = OnStage(FakeEngine(hold_loading=True))
+    async with stage.running() as (pilot, _):
+        steps = passes(["A"], [" b", " c", "d."])
+        stage.say(of_server(VLLM), started(), *steps)
+        side = stage.app.query_one(SidePanels)
+        assert len(side.answer) == 2
+        figures = msgspec.structs.replace(FIGURES, passes=3)
+        stage.say(msgspec.structs.replace(ended(steps), pass_tokens=[1, 2, 1], steps=3, server=figures))
+        assert [side.answer.step(place).pieces for place in range(len(side.answer))] == [["A"], [" b", " c"], ["d."]]
+        lines = stage.app.query_one(Transcript)._blocks.lines
+        inks = [(text, ink.step) for line in lines for text, ink in line.runs if ink.kind == "step"]
+        assert [number for text, number in inks if text.strip()] == [0, 1, 1, 2]
+        await until(lambda: "3 passes" in texts_of(stage.app.query_one(SpeedPanel)), pilot)
+
+
+async def test_thoughts_stand_above_the_answer_and_are_no_part_of_it() -> None:
+    stage = OnStage(FakeEngine(hold_loading=True))
+    async with stage.running() as (pilot, _):
+        steps = passes(["Hm", ", so"], [".", "Yes"], ["."], reasoning=3)
+        stage.say(of_server(VLLM), started(), *steps, ended(steps))
+        await until(lambda: "tiny thinks" in stage.text, pilot)
+        assert stage.text.index("tiny thinks") < stage.text.index("Hm, so.") < stage.text.index("Yes.")
+        assert next(stage.app.query_one(Transcript).answers()) == "Yes."
+
+
+async def test_the_key_for_decoders_says_that_the_server_decides() -> None:
+    stage = OnStage(FakeEngine(hold_loading=True))
+    async with stage.running() as (pilot, _):
+        stage.say(of_server(VLLM))
+        await press(pilot, "f3", brings=lambda: "decodes as it was started" in stage.notice)
+
+
+async def test_a_local_model_after_a_server_has_its_panels_again() -> None:
+    stage = OnStage(FakeEngine(hold_loading=True))
+    async with stage.running() as (pilot, _):
+        stage.say(of_server(VLLM))
+        await until(lambda: stage.app.query_one(ServerPanel).region.area, pilot)
+        stage.say(ready(Settings()))
+        await until(lambda: not stage.app.query_one(ServerPanel).region.area, pilot)
+        assert stage.app.query_one(PoolPanel).unreported == ""
