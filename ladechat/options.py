@@ -186,8 +186,8 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
 
 
 def _of_server(engine: Mapping[str, Any], given: dict[str, Any], typed: Collection[str]) -> EngineOptions:
-    """Return the options of an engine that asks a server. All of them are taken out of `given`; those of decoders and of
-    models that run here are refused where they were typed: a server would not hear of them.
+    """Return the options of an engine that asks a server, and take all options of engines out of `given`. Those of
+    decoders, and of models that run here, are refused where they were typed: a server would not hear of them.
     """
     for name in (*ENGINE, *CHOICE, *PARAMETERS):
         if name not in ("server", "model") and name in typed:
