@@ -107,6 +107,13 @@ def name_it_vllm() -> None:
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n", encoding="utf-8")
 
 
+def start(server: str, *options: str, log: Path) -> "subprocess.Popen[bytes]":
+    """Start a server with the options of the command line, in a process group of its own, which writes to a file."""
+    command = [sys.executable, "-m", "tools.real_server", server, *options]
+    with log.open("wb") as output:
+        return subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output, start_new_session=True)
+
+
 @contextlib.contextmanager
 def running(server: str, *options: str, log: Path) -> Iterator[str]:
     """Run a server on a free port until the block ends. Yield its address, as soon as it answers.
@@ -122,15 +129,10 @@ def running(server: str, *options: str, log: Path) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "tools.real_server", server, "--port", str(port), *options]
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output, start_new_session=True)
+    process = start(server, "--port", str(port), *options, log=log)
     address = f"http://127.0.0.1:{port}"
     try:
-        while not answers(address):
-            if process.poll() is not None:
-                raise RuntimeError(f"{server} ended with {process.returncode}: {log.read_text()[-2000:]}")
-            time.sleep(0.2)
+        wait_for_answers(process, address, log)
         yield address
     finally:
         for number in (signal.SIGTERM, signal.SIGKILL):  # its children, too
@@ -140,11 +142,18 @@ def running(server: str, *options: str, log: Path) -> Iterator[str]:
                 process.wait(timeout=20)
 
 
-def answers(address: str) -> bool:
-    """Whether a server is there and has loaded its model."""
-    with contextlib.suppress(httpx.HTTPError):
-        return httpx.get(f"{address}/health", timeout=5).status_code == httpx.codes.OK
-    return False
+def wait_for_answers(process: "subprocess.Popen[bytes]", address: str, log: Path) -> None:
+    """Wait until a server has loaded its model.
+
+    Raises:
+        RuntimeError: it ended instead.
+    """
+    while process.poll() is None:
+        with contextlib.suppress(httpx.HTTPError):
+            if httpx.get(f"{address}/health", timeout=5).status_code == httpx.codes.OK:
+                return
+        time.sleep(0.2)
+    raise RuntimeError(f"The server ended with {process.returncode}: {log.read_text()[-2000:]}")
 
 
 def serve_llama_cpp(options: list[str]) -> int:
