@@ -279,8 +279,8 @@ def run_chat(
     if store is not None:
         store.close()
     if not code and store is not None and store.latest:
-        again = "ladechat --continue" if command is None else "--continue and the same --engine"
-        print(f"Kept. {again} {'goes' if command is None else 'go'} on with this conversation.")
+        again = "ladechat --continue" + ("" if command is None else " with the same --engine")
+        print(f"Kept. {again} goes on with this conversation.")
     return code
 
 
