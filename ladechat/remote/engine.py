@@ -5,7 +5,6 @@ import secrets
 import time
 import traceback
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -119,8 +118,7 @@ class RemoteEngine:
             await self._show(turn)
         finally:
             reading.cancel()  # closes the connection, by which the server notices
-            with suppress(asyncio.CancelledError):
-                await reading
+            await asyncio.wait([reading])
             self._waiting.clear()
         self._complete = turn.text if turn.reason == "eos" else ""
 

@@ -27,7 +27,7 @@ from ladechat.server_address import ServerAddress
 from tests.remote.scripted_server import ScriptedServer
 
 E = TypeVar("E", bound=Event)
-SECONDS = 60.0
+SECONDS = 300.0
 IN_VAIN = Patience(connecting=SECONDS, asking=SECONDS, first=SECONDS, next=SECONDS)
 GREEDY = Settings(decoder="server")
 

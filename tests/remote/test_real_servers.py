@@ -22,6 +22,8 @@ from tools.real_server import ENVIRONMENT, GGUF, NAME, start, wait_for_answers
 
 QUESTION = "Count from 1 to 30, with a comma behind each number."
 OTHER = "Repeat this sentence four times: The cat sat on the mat."
+DRAFTED = {"vllm": QUESTION, "llama.cpp": OTHER}
+"""A question to which each server's drafts are accepted."""
 TOKENS = 80
 LONG = 1500
 NGRAMS = '{"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_max": 3, "prompt_lookup_min": 1}'
@@ -87,9 +89,9 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 async def test_the_text_and_the_passes_are_those_of_its_answer_without_a_stream(server: Server) -> None:
-    whole = await asyncio.to_thread(server.whole, QUESTION)
+    whole = await asyncio.to_thread(server.whole, DRAFTED[server.kind])
     async with server.talk() as talk:
-        done = await talk.answer(QUESTION, most=TOKENS)
+        done = await talk.answer(DRAFTED[server.kind], most=TOKENS)
     tokens = whole["usage"]["completion_tokens"]
     if server.kind == "vllm":
         accepted = sum(whole["metrics"]["speculative_decoding"]["per_step_accepted"])
