@@ -102,7 +102,9 @@ def fitting(value: Any) -> Any:
             value = value if value.token_ids else msgspec.structs.replace(value, **one)
             return msgspec.structs.replace(value, reasoning=min(value.reasoning, len(value.token_ids)))
         case protocol.TurnFinished():
-            return msgspec.structs.replace(value, pass_tokens=[len(value.token_ids)])
+            tokens = len(value.token_ids)
+            untimed = min(value.untimed_tokens, tokens)
+            return msgspec.structs.replace(value, pass_tokens=[tokens], untimed_tokens=untimed)
         case protocol.PassCosts():
             return msgspec.structs.replace(value, costs=rising_by_slots(value.costs))
         case protocol.PolicyChoice():

@@ -108,7 +108,9 @@ class ExportedTurn:
         if self.finished is not None:
             if self.finished.decode_seconds and self.tokens:
                 tokens = len(self.finished.token_ids) if self.unit == "pass" else self.tokens
-                figures["tokens per second"] = f"{tokens / self.finished.decode_seconds:.0f}"
+                figures["tokens per second"] = (
+                    f"{(tokens - self.finished.untimed_tokens) / self.finished.decode_seconds:.0f}"
+                )
             if self.finished.estimated_speedup is not None:
                 figures["estimated speedup"] = f"{self.finished.estimated_speedup:.2f}×"
             if self.finished.reason in formatting.REASONS:

@@ -116,6 +116,8 @@ def _turn_started(turn: TurnStarted) -> None:
 def _turn_finished(turn: TurnFinished) -> None:
     if turn.pass_tokens and sum(turn.pass_tokens) != len(turn.token_ids):
         raise ProtocolError("`pass_tokens` does not add up to the number of tokens")
+    if turn.untimed_tokens > len(turn.token_ids):
+        raise ProtocolError("`untimed_tokens` is above the number of tokens")
 
 
 def _ready(ready: Ready) -> None:

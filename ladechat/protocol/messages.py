@@ -343,7 +343,8 @@ class TurnFinished(Event, frozen=True, tag="turn_finished"):
     """An answer ended. `text` is the concatenation of the pieces of its steps, without its reasoning.
 
     `server`: the server's own figures. `pass_tokens`: the tokens of each pass, where a server tells only at the end
-    that some of its steps held several passes.
+    that some of its steps held several passes. `untimed_tokens`: those of the first step, where its time is part of
+    `prefill_seconds`, as from a server.
     """
 
     turn: Number
@@ -357,6 +358,12 @@ class TurnFinished(Event, frozen=True, tag="turn_finished"):
     memory: Memory | None = None
     server: ServerFigures | None = None
     pass_tokens: list[Count] = []
+    untimed_tokens: Count = 0
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """The tokens that came in `decode_seconds`, per second; None if that time is not known."""
+        return (len(self.token_ids) - self.untimed_tokens) / self.decode_seconds if self.decode_seconds else None
 
 
 FailureCode = Literal[

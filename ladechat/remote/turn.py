@@ -43,6 +43,7 @@ class Turn:
         self._steps = 0
         self._token_ids: list[int] = []
         self._prefill_seconds = self._decode_seconds = 0.0
+        self._untimed_tokens = 0
 
     def events(self, reported: Happened, at: float) -> Iterator[protocol.Event]:
         """Yield the events of what happened at a time."""
@@ -109,6 +110,7 @@ class Turn:
             self._decode_seconds += seconds
         else:
             self._prefill_seconds, seconds = max(0.0, at - self._asked_at), 0.0
+            self._untimed_tokens = len(tokens.token_ids)
         self._latest = at
         count = len(tokens.token_ids)
         event = protocol.Step(
@@ -148,4 +150,5 @@ class Turn:
             decode_seconds=self._decode_seconds,
             server=figures,
             pass_tokens=passes,
+            untimed_tokens=self._untimed_tokens,
         )

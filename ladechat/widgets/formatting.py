@@ -78,8 +78,8 @@ def figures(event: TurnFinished, server: ServerInfo | None = None) -> list[str]:
     parts = [counted(tokens, "token")]
     if event.steps:
         parts += [counted(event.steps, "pass"), f"{tokens / event.steps:.2f} tokens a pass"]
-    if event.decode_seconds:
-        parts.append(f"{tokens / event.decode_seconds:.0f} tok/s")
+    if (rate := event.tokens_per_second) is not None:
+        parts.append(f"{rate:.0f} tok/s")
     return parts
 
 
@@ -94,7 +94,7 @@ def _figures_of_server(event: TurnFinished, server: ServerInfo) -> list[str]:
     if reported.drafted and reported.accepted is not None:
         parts.append(f"{reported.accepted:,} of {counted(reported.drafted, 'draft')} accepted")
     if tokens and event.decode_seconds:
-        parts.append(f"{tokens / event.decode_seconds:.0f} tok/s")
+        parts.append(f"{(tokens - event.untimed_tokens) / event.decode_seconds:.0f} tok/s")
     return parts
 
 
@@ -110,6 +110,7 @@ def joined(first: TurnFinished, second: TurnFinished) -> TurnFinished:
         steps=first.steps + second.steps,
         prefill_seconds=first.prefill_seconds + second.prefill_seconds,
         decode_seconds=first.decode_seconds + second.decode_seconds,
+        untimed_tokens=first.untimed_tokens + second.untimed_tokens,
         estimated_speedup=sum(speedup * took for speedup, took in rated) / seconds if seconds else None,
         server=None,  # a server tells the figures of a part alone
         pass_tokens=[],

@@ -42,6 +42,14 @@ async def test_a_chunk_of_vllm_is_a_pass_with_its_tokens() -> None:
             assert (done.server.prompt_tokens, done.server.tokens) == (3, 4)
 
 
+async def test_the_tokens_that_came_with_the_prompts_pass_have_no_rate() -> None:
+    with ScriptedServer(None, vllm_stream([A, B], [C, D], accepted=[2], drafted=5)) as server:
+        async with talking(server) as talk:
+            done = await talk.answer("Hi?")
+            assert done.untimed_tokens == 2
+            assert done.tokens_per_second == pytest.approx(2 / done.decode_seconds)
+
+
 async def test_chunks_that_held_several_passes_are_mended_at_the_end() -> None:
     with ScriptedServer(None, vllm_stream([A], [B, C, D], accepted=[0, 1], drafted=4)) as server:
         async with talking(server) as talk:

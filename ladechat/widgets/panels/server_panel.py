@@ -39,7 +39,7 @@ class ServerPanel(AnswerPanel):
     """The server; None: this machine decodes."""
 
     def forget(self) -> None:
-        self._tokens = self._steps = self._thoughts = 0
+        self._tokens = self._timed_tokens = self._steps = self._thoughts = 0
         self._ms = 0.0
         self._finished: protocol.TurnFinished | None = None
 
@@ -55,6 +55,7 @@ class ServerPanel(AnswerPanel):
         self._thoughts += step.reasoning
         self._steps += 1
         self._ms += step.timing.step_ms
+        self._timed_tokens += len(step.token_ids) if self._ms else 0  # the first step's time is that of the prompt
         self._finished = None
         self.redraw()
 
@@ -88,7 +89,7 @@ class ServerPanel(AnswerPanel):
             return []
         reported = self._finished.server if self._finished is not None and self._finished.server else ServerFigures()
         drafts = UNKNOWN if reported.accepted is None else f"{reported.accepted:,} of {reported.drafted or 0:,}"
-        rate = 1000 * self._tokens / self._ms if self._ms else None
+        rate = 1000 * self._timed_tokens / self._ms if self._ms else None
         figures = [
             Figure("drafts accepted", UNKNOWN, drafts),
             Figure(plural(2, unit_of(info)), f"{self._steps:,}", _whole(reported.passes)),

@@ -145,7 +145,7 @@ class SpeedPanel(AnswerPanel):
         if self.untimed != 0:
             return 1000 * self._times.tokens / self._times.step_ms if self._times.step_ms else None
         if (done := self._finished) is not None and done.decode_seconds:
-            return len(done.token_ids) / done.decode_seconds
+            return done.tokens_per_second
         return self._recent_tokens / self._recent_ms * 1000 if self._recent_ms else None
 
     @property
