@@ -50,8 +50,10 @@ class LlamaCppReader(ChatReader):
         """The chunks of the pass that is being read: text and thought."""
         self._time: float | None = None
         """When that pass ended, by the server's clock."""
-        self._wanted = self._accepted = self._drafted = self._tokens = 0
-        """The tokens of that pass; of all passes so far the accepted and the drafted ones, and all tokens."""
+        self._wanted = 0
+        """The number of tokens of that pass."""
+        self._accepted = self._drafted = self._tokens = 0
+        """Accepted drafts, drafts, and tokens, of all passes so far."""
         self._drafted_now: int | None = None
 
     def prompt(self, event: Any) -> Prompt:

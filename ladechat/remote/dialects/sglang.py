@@ -60,8 +60,10 @@ class GenerateReader:
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
         self._figures = ServerFigures()
-        self._tokens = self._checked = self._characters = 0
-        """The tokens so far, the passes so far that have checked drafts, and the length of the text."""
+        self._tokens = self._characters = 0
+        """How long the answer is so far, in tokens and in characters."""
+        self._checked = 0
+        """How many passes have verified drafts so far."""
         self._begun = False
         self._finish = ""
 

@@ -98,8 +98,9 @@ class SpeedPanel(AnswerPanel):
         if self._served is not None:
             self._served.add(step)
         self._bars.append(Bar(step.index, tokens, self._cells_of(timing)))
-        self._recent.append((tokens, timing.step_ms))
-        self._recent_tokens, self._recent_ms = self._recent_tokens + tokens, self._recent_ms + timing.step_ms
+        timed = tokens if timing.step_ms else 0  # the time of a server's first step is that of the prompt
+        self._recent.append((timed, timing.step_ms))
+        self._recent_tokens, self._recent_ms = self._recent_tokens + timed, self._recent_ms + timing.step_ms
         while self._recent_ms - self._recent[0][1] >= RECENT_MS:
             past_tokens, past_ms = self._recent.popleft()
             self._recent_tokens, self._recent_ms = self._recent_tokens - past_tokens, self._recent_ms - past_ms
