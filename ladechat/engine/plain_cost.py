@@ -12,8 +12,11 @@ STRETCH = 256
 FIRST_PROBES = 3
 """Plain passes timed in an answer before the budget counts: one before its first step, the others as it goes on."""
 MOST_SAMPLES = 15
+BRIEF_SECONDS = 0.005
+"""A pass this brief is timed again: the first one finds the weights pushed out of the processor's caches by what came
+between, and in plain decoding little comes between."""
 ENGINE_MEMORY = 50
-"""The mean covers about this many steps: several steps are emitted together."""
+"""The mean overhead covers about this many plain steps: several steps are emitted together."""
 BUDGET, BUDGET_OF_A_COMPARISON = 0.01, 0.1
 """The share of the decoding time that further probes may take: conditions change during an answer. The second is for
 answers that are short and decoded to be compared: those of a lesson or a race."""
@@ -21,11 +24,11 @@ answers that are short and decoded to be compared: those of a lesson or a race."
 
 class PlainStepCost:
     """The time of a step of one token: a pass (the mean of this answer's latest ones in a stretch of cache lengths) and
-    the engine's overhead for each step (also a mean). Drafting and other work between two passes is left out: plain
-    decoding has none.
+    the engine's overhead for a plain step (also a mean, over all answers; 0 before the first). Drafting is left out, and
+    so is what the engine does to show window, pool or tree: plain decoding has none.
 
-    Of this answer alone, and spread over it: what disturbed the machine then slowed its other passes too. Means,
-    because it is compared with the sum of all steps, which includes every disturbance by the machine.
+    Passes are those of this answer alone, spread over it: what disturbed the machine then slowed its other passes too.
+    Means, because it is compared with the sum of all steps, which includes every disturbance by the machine.
     """
 
     def __init__(self, runner: Runner) -> None:
@@ -65,17 +68,20 @@ class PlainStepCost:
         return took
 
     def _probe(self, cache_length: int) -> float:
-        seconds = timed_pass(self._runner, 1)
-        self.observe(cache_length, seconds)
-        return seconds
+        took = seconds = timed_pass(self._runner, 1)
+        if seconds < BRIEF_SECONDS:
+            seconds = timed_pass(self._runner, 1)
+            took += seconds
+        self._add(cache_length, seconds)
+        return took
 
-    def observe(self, cache_length: int, seconds: float) -> None:
-        """Record a plain pass of the decoder that was timed anyway."""
+    def observe(self, cache_length: int, seconds: float, overhead: float) -> None:
+        """Record a plain step of the decoder: its pass, and the engine's overhead of emitting it, looking for commands."""
+        self._add(cache_length, seconds)
+        self._engine.add(overhead)
+
+    def _add(self, cache_length: int, seconds: float) -> None:
         self._samples.setdefault(cache_length // STRETCH, deque(maxlen=MOST_SAMPLES)).append(seconds)
-
-    def observe_engine(self, seconds: float) -> None:
-        """Record the engine's overhead for a step: emitting it, looking for commands."""
-        self._engine.add(seconds)
 
     def milliseconds(self, cache_length: int) -> float | None:
         """Return the time of a plain step at this cache length, in milliseconds; None if no pass was measured there."""

@@ -185,13 +185,13 @@ class _Turn:
                 self.token_ids += step.tokens
                 reason = self._end() or ("stopped" if listener.take_commands() else None)
                 self.pending.append((step, step_ms, decision))
-                if step.plain:
-                    self.service.cost.observe(step.cache_length, step.forward_seconds)
                 if now - self.emitted_at > FRAME_SECONDS or reason is not None:
                     self.emitted_at = now
                     # A step is timed from the end of the one before, but without the time spent on measuring.
                     started += self._emit_and_measure(reason)
-                self.service.cost.observe_engine(time.perf_counter() - started)
+                if step.plain:
+                    overhead = time.perf_counter() - started
+                    self.service.cost.observe(step.cache_length, step.forward_seconds, overhead)
                 self._emit_policy(now, ended=reason is not None)
                 if reason is not None:
                     return reason

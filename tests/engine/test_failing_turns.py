@@ -42,7 +42,7 @@ STAGES: dict[str, tuple[type | object, str, int]] = {
     "accepted slots are committed": (TreeRunner, "commit", 3),
     "the cache moves what was accepted": (SlabCache, "commit", 3),
     "drafters learn": (WindowDrafter, "observe", 2),
-    "the cost of a pass is noted": (PlainStepCost, "observe_engine", 2),
+    "a step is compared with a plain one": (PlainStepCost, "milliseconds", 2),
     "tokens become text": (Detokenizer, "push", 2),
     "the first step becomes an event": (turns, "step_event", 1),
     "a later step becomes an event": (turns, "step_event", 3),
