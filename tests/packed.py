@@ -10,6 +10,7 @@ import numpy as np
 from gguf import GGMLQuantizationType as Kind
 from transformers import PreTrainedModel
 
+from ladechat.model.kernels.build import Build
 from ladechat.model.llama_cpp.context import Context
 from ladechat.model.llama_cpp.model import PackedModel
 from ladechat.model.runners.packed import PackedRunner
@@ -41,9 +42,11 @@ def opened(path: Path) -> PackedModel:
     return PackedModel(path)
 
 
-def packed_runner(path: Path, context_length: int = 512, slots: int = SLOTS) -> PackedRunner:
+def packed_runner(
+    path: Path, context_length: int = 512, slots: int = SLOTS, kernels: Build | None = None
+) -> PackedRunner:
     """A fresh runner on one thread, its cache empty."""
-    return PackedRunner(opened(path), context_length, threads=1, slots=slots)
+    return PackedRunner(opened(path), context_length, threads=1, slots=slots, kernels=kernels)
 
 
 def greedy_loop(path: Path, prompt: Sequence[int], limit: int) -> list[int]:

@@ -24,8 +24,8 @@ answers that are short and decoded to be compared: those of a lesson or a race."
 
 class PlainStepCost:
     """The time of a step of one token: a pass (the mean of this answer's latest ones in a stretch of cache lengths) and
-    the engine's overhead for a plain step (also a mean, over all answers; 0 before the first). Drafting is left out, and
-    so is what the engine does to show window, pool or tree: plain decoding has none.
+    the engine's overhead for a plain step (also a mean, over all answers; 0 before the first). Drafting is left out,
+    and so is what the engine does to show window, pool or tree: plain decoding has none.
 
     Passes are those of this answer alone, spread over it: what disturbed the machine then slowed its other passes too.
     Means, because it is compared with the sum of all steps, which includes every disturbance by the machine.
@@ -76,7 +76,7 @@ class PlainStepCost:
         return took
 
     def observe(self, cache_length: int, seconds: float, overhead: float) -> None:
-        """Record a plain step of the decoder: its pass, and the engine's overhead of emitting it, looking for commands."""
+        """Record a plain step of the decoder: its pass, and the engine's overhead, of emitting it and taking commands."""
         self._add(cache_length, seconds)
         self._engine.add(overhead)
 

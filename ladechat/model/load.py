@@ -118,7 +118,7 @@ def load(
     with faults_said(name, memory_is_used_up):
         if is_gguf(folder) and (is_installed() if packed is None else packed):
             check_options(name, dtype, quantize, workers is not None, maps)
-            return load_packed(folder, name, device, passes, report, progress)
+            return load_packed(folder, name, device, passes, report, progress, kernels)
         started = time.perf_counter()
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()

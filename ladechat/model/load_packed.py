@@ -11,6 +11,7 @@ import torch
 
 from ladechat.installing import command_for_extra
 from ladechat.model.checkpoint.files import LoadError, in_words
+from ladechat.model.kernels.build import Build
 from ladechat.model.llama_cpp.cost_of_exactness import DEAR
 from ladechat.model.llama_cpp.exactness import MOST_SLOTS
 from ladechat.model.llama_cpp.library import PACKAGE, LibraryMismatch, load_library
@@ -67,7 +68,13 @@ def check_options(name: str, dtype: str, quantize: str | None, shared: bool, map
 
 
 def load_packed(
-    path: Path, name: str, device: str, passes: Passes, report: Report, progress: FractionProgress
+    path: Path,
+    name: str,
+    device: str,
+    passes: Passes,
+    report: Report,
+    progress: FractionProgress,
+    kernels: Build | None = None,
 ) -> LoadedModel:
     """Load a GGUF file without unpacking it.
 
@@ -78,11 +85,14 @@ def load_packed(
         passes: how passes are computed.
         report: called with each stage.
         progress: called with the fraction of the weights that is read.
+        kernels: see `PackedRunner`; their build is started, and not waited for.
 
     Raises:
         LoadError: it cannot be loaded; the message says why.
     """
     started = time.perf_counter()
+    if kernels is not None:
+        kernels.start()
     try:
         load_library()
     except LibraryMismatch as error:
@@ -97,9 +107,8 @@ def load_packed(
     exact = passes == EXACT or (passes == AUTO and trial.cost < DEAR)
     report(WEIGHTS_STAGE)
     model = _open(path, name, device, not exact, progress)
-    runner = PackedRunner(
-        model, model.context_length or FALLBACK_CONTEXT, threads, trial.slots if exact else FAST_SLOTS
-    )
+    slots = trial.slots if exact else FAST_SLOTS
+    runner = PackedRunner(model, model.context_length or FALLBACK_CONTEXT, threads, slots, kernels)
     tokenizer: Any = PackedTokenizer(model)
     ended_at = [token_id for token_id in tokenizer.added_tokens_decoder if model.ends_an_answer(token_id)]
     ends = end_tokens([model.named_ends, ended_at], tokenizer, model.vocabulary)

@@ -142,4 +142,3 @@ def test_a_brief_pass_counts_as_it_is_after_another(runner: ClockedRunner) -> No
     cost = PlainStepCost(runner)
     assert cost.refresh() == pytest.approx(0.004)
     assert cost.milliseconds(0) == pytest.approx(1)
-

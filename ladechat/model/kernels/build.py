@@ -56,6 +56,11 @@ class Build:
             self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
 
+    @property
+    def finished(self) -> bool:
+        """Whether `library` does not wait."""
+        return self._thread is not None and not self._thread.is_alive()
+
     def library(self) -> Path:
         """Return the path of the library. Waits until it is built.
 

@@ -1,6 +1,7 @@
 """The runner of a GGUF file whose weights stay packed: llama.cpp computes the passes."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,8 @@ from ladechat.decoder.hidden import Hidden, Want
 from ladechat.decoder.largest import largest
 from ladechat.decoder.runner import Capabilities
 from ladechat.decoder.verify_mask import SlotTree
+from ladechat.model.kernels.build import Build, BuildError
+from ladechat.model.kernels.library import Library, load_library
 from ladechat.model.llama_cpp.context import MOST_SEQUENCES, TEXT, Context, SavedCells
 from ladechat.model.llama_cpp.model import PackedModel
 from ladechat.model.runners.logits import argmax
@@ -70,6 +73,8 @@ class PackedRunner:
         context_length: the number of positions it may use.
         threads: the number of threads that compute.
         slots: the most slots of one call of the library; a larger pass takes several.
+        kernels: those that look for the largest logits, from the first prompt after they are built; None leaves it to
+            torch, which takes up to ten times as long right after a pass.
 
     Attributes:
         loop: None; passes give logits alone.
@@ -79,7 +84,11 @@ class PackedRunner:
     loop = None
     device = torch.device("cpu")
 
-    def __init__(self, model: PackedModel, context_length: int, threads: int, slots: int) -> None:
+    def __init__(
+        self, model: PackedModel, context_length: int, threads: int, slots: int, kernels: Build | None = None
+    ) -> None:
+        self._kernels = kernels
+        self._library: Library | None = None
         self._model, self._threads, self._slots = model, threads, slots
         self.context_length = context_length
         reason = HAS_STATE if model.has_state else None
@@ -112,6 +121,7 @@ class PackedRunner:
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
         if not 0 < len(tokens) <= self.context_length:
             raise ValueError(f"A prompt of {len(tokens)} tokens does not fit a context of {self.context_length}.")
+        self._take_kernels()
         wanted = list(tokens[:-1])
         self._truncate(common_prefix(self._tokens, wanted))
         self._reserve(len(wanted) - len(self._tokens))
@@ -151,10 +161,10 @@ class PackedRunner:
         raise ValueError(self.capabilities.logits_only)
 
     def argmax(self, logits: torch.Tensor) -> tuple[list[int], list[float] | None]:
-        return argmax(logits)
+        return self._library.best(logits) if self._library else argmax(logits)
 
     def largest(self, logits: torch.Tensor, count: int) -> NDArray[np.int64]:
-        return largest(logits, count)
+        return self._library.largest(logits, count) if self._library else largest(logits, count)
 
     def commit(self, slots: Sequence[int]) -> None:
         if self._pending is None or self._context is None:
@@ -209,6 +219,13 @@ class PackedRunner:
 
     def use_graphs(self) -> None:
         """See `ModelRunner.use_graphs`; llama.cpp records what can be recorded."""
+
+    def _take_kernels(self) -> None:
+        """Use the kernels if they are built by now. On one thread: others would take cores from llama.cpp's."""
+        if self._kernels is not None and self._kernels.finished:
+            with suppress(BuildError):  # torch does it, too
+                self._library = load_library(self._kernels, 1)
+            self._kernels = None
 
     def _pass(
         self,

@@ -1,6 +1,7 @@
 """The runner of llama.cpp: every slot of any pass has the bits of a token read alone, whatever was committed before."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ladechat.decoder.verify_mask import SlotTree
+from ladechat.model.kernels.build import Build, BuildError
 from ladechat.model.llama_cpp.context import MOST_SEQUENCES, Context
 from ladechat.model.runners import packed
 from ladechat.model.runners.logits import fill
@@ -129,6 +131,30 @@ def test_what_was_set_aside_is_given_up_where_another_prompt_was_read_over_it() 
     fill(runner, [7, 7, 7, 7])
     runner.take_back()
     assert list(runner.tokens) == [7, 7, 7]
+
+
+class SlowBuild(Build):
+    """A build that ends, in failure, when it is told to."""
+
+    ended = False
+
+    @property
+    def finished(self) -> bool:
+        return self.ended
+
+    def library(self) -> Path:
+        assert self.ended, "it was waited for"
+        raise BuildError("There is no C++ compiler.")
+
+
+def test_kernels_are_not_waited_for_and_do_not_have_to_be_there() -> None:
+    build, text = SlowBuild(), list(range(20))
+    runner = packed_runner(tiny_file(0, kind=Kind.Q8_0), kernels=build)
+    for build.ended in (False, True):
+        fill(runner, text)
+        logits = runner.forward(SlotTree(text[-1]))
+        assert runner.argmax(logits)[0] == [int(logits.argmax())]
+        assert runner.largest(logits, 1).tolist() == [[int(logits.argmax())]]
 
 
 def test_a_failed_pass_leaves_the_text_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
