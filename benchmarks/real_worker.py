@@ -106,9 +106,12 @@ def of_packed(file: Path, decoders: Sequence[str], settings: Settings) -> Implem
 
     wait_briefly()
     from benchmarks.real_packed import VERSION, label
+    from ladechat.model.kernels.build import Build
     from ladechat.model.load import load
 
-    loaded = load(file, file.name, "cpu", "auto", lambda _: None, lambda _: None)
+    kernels = Build()
+    kernels.library()  # loading starts their build, and does not wait for it
+    loaded = load(file, file.name, "cpu", "auto", lambda _: None, lambda _: None, kernels=kernels)
     made = _loaded(loaded, decoders, settings, f"{label(file)} ", file.stat().st_size)
     return replace(made, version=f"{VERSION}, {loaded.quantization}")
 
