@@ -338,6 +338,14 @@ def test_scene_5_says_where_drafts_share_a_slot() -> None:
     assert said == {False, True}
 
 
+def test_scene_7_names_the_layers_at_which_the_states_are_read() -> None:
+    """It said "after the last", which read like the last token."""
+    lens = sample_steps.lens_view(" a", [[" b"], [" c"], [" d"]], first=3)
+    card = next(one for one in SCENES[6].cards if isinstance(one, LookCard))
+    text = card.text(Run(1, steps=[replace(sample_steps.step([" d", " e"]), lens=lens)]))
+    assert "After layer 3 the states say ‹·b›, after layer 5 ‹·d›." in text
+
+
 def test_each_of_w_n_and_g_is_moved_alone_in_a_task() -> None:
     """N never was."""
     alone = {card.slider for scene in SCENES for card in scene.cards if isinstance(card, Task) and single(scene, card)}
