@@ -20,14 +20,14 @@ from ladechat.lessons.scene import (
 )
 
 BEGINNING = (
-    "Half-way up, three trained matrices make pseudo states from a hidden state, for the next "
-    "three places; a later one sees the earlier. They pass the upper layers with the rest; guesses are read on top."
+    "Half-way up, three trained matrices make pseudo states for t+2 to t+4 from the hidden state that leads to t+1; "
+    "later ones see earlier ones. All pass the upper layers; guesses are read on top."
 )
 QUESTION = "How many tokens will the next pass bring?"
-TASK = "That tree has up to 'nodes' drafts. Move 'nodes' to 1, ask again."
+TASK = "Allow the tree one draft: move 'nodes' to 1, ask again."
 END = (
     "Medusa, heads on the top layer, has fewer guesses right: compare t+2. The maps are trained on the "
-    "model's own text, by cross-entropy or KL; model and text stay as they are."
+    "model's own text, by cross-entropy or KL; neither model nor text changes."
 )
 
 
@@ -48,8 +48,9 @@ def _layers(run: Run) -> str:
     if lens is None:
         return brought(run)
     return (
-        f"After layer {lens.layers[0]} the states say {quoted(*lens.rows[0])}, after the last "
-        f"{quoted(*lens.rows[-1])}: the likeliest of a tree. Accepted: {quoted(*accepted(run.last))}."
+        f"After layer {lens.layers[0]} the states say {quoted(*lens.rows[0])}, after layer {lens.layers[-1]} "
+        f"{quoted(*lens.rows[-1])}. Each place has several guesses; likeliest paths form a tree. Accepted: "
+        f"{quoted(*accepted(run.last))}."
     )
 
 
@@ -59,8 +60,8 @@ def _next_pass(run: Run) -> str:
 
 def _single(before: Run, after: Run) -> str:
     return (
-        f"{compared(before, after)}: one draft brings two tokens at most. Pseudo states cost too: each slot that may "
-        "be the last accepted makes them."
+        f"{compared(before, after)}: one draft brings two tokens at most. Pseudo states cost too: carriers make "
+        "them, slots that may be the last accepted."
     )
 
 

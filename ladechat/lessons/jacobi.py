@@ -10,11 +10,11 @@ from ladechat.lessons.scene import (
     at_step,
     brought,
     by_tokens,
-    compared,
     quoted,
     set_to,
     share_of_single,
 )
+from ladechat.widgets.formatting import counted
 
 BEGINNING = (
     "Guess W tokens and put them into the pass. The model says what it would write after each: the next guesses. From "
@@ -35,7 +35,7 @@ def _first_block(run: Run) -> str:
     if step.window is None:
         return brought(run)
     return (
-        "Row −1 went in. Row 'new' is what the model said after each token. The first, "
+        "Row −1 went in: the last token, then guesses. Row 'new' is what the model said after each token. The first, "
         f"{quoted(step.window.fresh[0])}, follows the real text, so it is right; the others follow guesses."
     )
 
@@ -78,7 +78,8 @@ def _next_pass(run: Run) -> str:
 
 
 def _longer(before: Run, after: Run) -> str:
-    return f"{compared(before, after)}. More guesses are not better ones."
+    passes = f"{counted(after.passes, 'pass')} instead of {before.passes}"
+    return f"{passes}, up to {after.most_slots} slots instead of {before.most_slots}. More guesses are not better ones."
 
 
 SCENE = Scene(

@@ -16,7 +16,7 @@ from ladechat.lessons.scene import (
     moved,
 )
 from ladechat.widgets.formatting import counted
-from ladechat.widgets.steps.draft_tree import slots_of
+from ladechat.widgets.steps.draft_tree import drafted, slots_of
 
 PARAMETERS = {"window": 5, "ngram": 3, "guesses": 5}
 BEGINNING = (
@@ -26,8 +26,8 @@ BEGINNING = (
 QUESTION = "How many tokens a pass will the answer come to?"
 TASK = "Make this answer faster by the clock: move W, N or G, ask again."
 END = (
-    "Best depends on the cost of a slot: little on an idle GPU, more where computing outweighs reading the weights: a "
-    "CPU, many users, long texts, some hundred slots. The chat's 'auto' drafts as much as pays."
+    "Best depends on a slot's cost: little on an idle GPU, more where computing outweighs reading the weights: a CPU, "
+    "a busy machine, many users, long texts, some hundred slots. The chat's 'auto' drafts as much as pays."
 )
 FASTER = 1.05
 """The gain in time that counts as one; less may be chance."""
@@ -37,7 +37,7 @@ def _slots(run: Run) -> str:
     step = run.last
     if step.window is None:
         return f"This pass had {counted(step.timing.slots, 'slot')}."
-    cells = sum(map(len, step.window.row_ids)) - 1
+    cells, _ = drafted(step)
     window = sum(slot.row is not None for slot in slots_of(step))
     alike = f"{window} for the window" if window == cells else f"{window} for the window's {cells} cells"
     shared = "" if window == cells else " Cells that begin alike share a slot."
@@ -58,7 +58,7 @@ def judged(before: Run, after: Run) -> str:
     if second.speedup is None:
         return f"{passes}. {BUSY} Try again later."
     if first.speedup is None:
-        return f"{passes}. The answer before has no times: the machine was busy. Ask again."
+        return f"{passes}. The answer before has no times: they disagreed. Ask again."
     dearer = float(f"{second.pass_ms / first.pass_ms:.2f}")  # as it is shown, so that the quotient is right
     gain = before.passes / (after.passes * dearer)
     verdict = (

@@ -6,7 +6,7 @@ from ladechat.widgets.formatting import counted
 
 BEGINNING = (
     "A language model reads the text so far and says the next token; then it reads that one too, and says the one "
-    "after. One such reading is a forward pass. Watch the bundled model answer on this machine."
+    "after. One such reading is a forward pass. Enter: the bundled model answers on this machine."
 )
 QUESTION = "How many passes will the whole answer take?"
 TASK = "At a temperature above 0, tokens are drawn by chance. Move T to 1 and ask again. Does that break the chain?"

@@ -7,7 +7,7 @@ from ladechat.widgets.steps.explained import source_of
 
 BEGINNING = (
     "The pool keeps n-grams of the window, the prompt and the text. Before each pass we ask it what followed the last "
-    "token: first what followed the same four, then three, two, one. Up to G answers, the guesses, go into the pass, "
+    "tokens: longest match first (four at most), of equals the latest. Up to G answers, the guesses, go into the pass, "
     "the verification branch."
 )
 QUESTION = "Will the pool have a guess for the next pass?"
@@ -57,7 +57,7 @@ def _without(before: Run, after: Run) -> str:
     saved = len(after.token_ids) - after.passes
     text = f"{compared(before, after)}. The pool still fills, unused."
     if saved:
-        text += f" The window saved {counted(saved, 'pass')}: its first diagonal is checked too."
+        text += f" The window saved {counted(saved, 'pass')}: its guesses are checked too."
     return text
 
 

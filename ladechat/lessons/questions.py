@@ -23,8 +23,9 @@ SCENE = Scene(
         ),
         Recall(
             "What is the n-gram pool, and when is an entry used?",
-            "It keeps the n-grams of window, prompt and text. Those that begin with the last token are its guesses, up "
-            "to G a pass; what followed the same last four tokens comes first. It stays; when full, the oldest leave.",
+            "It keeps n-grams of window, prompt and text. Those that begin with the last tokens are its guesses, up to "
+            "G a pass: longest match first (four at most), of equals the latest. It stays; when full, the oldest "
+            "leave.",
             POOL,
         ),
         Recall(

@@ -18,8 +18,8 @@ WINDOW, POOL, SPEED, LENS, MASK, COST, METHODS = "window", "pool", "speed", "len
 
 
 ONE_BY_ONE = "One pass at a time: no times."
-BUSY = "Something else keeps this machine busy: no times."
-"""Said where plain passes took longer than wide ones, which no decoder can bring about."""
+BUSY = "Times disagree, as on a busy machine: none shown."
+"""Said where plain passes took longer than wide ones, or wide ones far shorter than when they were timed alone."""
 
 
 @dataclass
@@ -73,6 +73,10 @@ class Run:
     @property
     def slots_per_pass(self) -> float:
         return sum(step.timing.slots for step in self.steps) / max(self.passes, 1)
+
+    @property
+    def most_slots(self) -> int:
+        return max((step.timing.slots for step in self.steps), default=0)
 
     @property
     def untimed(self) -> int | None:

@@ -18,22 +18,22 @@ from ladechat.lessons.scene import (
     share_of_single,
 )
 from ladechat.widgets.formatting import counted
-from ladechat.widgets.steps.draft_tree import slots_of
+from ladechat.widgets.steps.draft_tree import drafted, slots_of
 
 PARAMETERS = {"window": 5, "ngram": 3, "guesses": 5}
 BEGINNING = (
-    "Start at the last token: what does the model say next? If a draft says so too, accept it, go there. Else take the "
+    "What does the model say after the last token? A draft that says the same is accepted: go there. Else take the "
     "model's token."
 )
 SEEN = (
-    "The mask: a slot sees the text, what it follows and itself (→: the next slot). So it gets the answer that it "
-    "would get alone."
+    "The mask: a slot sees the text, itself and what it follows (in the window: up its diagonal, then left in the top "
+    "row). So it answers as if alone."
 )
 QUESTION = "How many tokens will the next pass bring?"
-TASK = "Does the text depend on drafts? Move N to 5, ask again."
+TASK = "Do drafts change the text? Move N to 5, ask again."
 END = (
-    "At T > 0 the token is drawn as in plain decoding (same seed, same text), then compared with drafts. In 16 bits, "
-    "passes of other sizes round differently: near ties may come out otherwise."
+    "At T > 0 tokens are drawn as in plain decoding (same seed, same text), then compared with drafts. In 16 bits, "
+    "passes of other sizes round differently: near ties may swap."
 )
 
 
@@ -49,8 +49,9 @@ def _walked(run: Run) -> str:
     path = [node for node, verdict in enumerate(step.draft.verdicts) if verdict == "accepted"]
     why = "all were wrong" if path[-1] in step.draft.parents else "no draft was left"
     own = f"; then {quoted(step.pieces[-1])}, where {why}" if step.origins[-1] == "model" else ""
+    shared = " (alike drafts share one)" if sum(drafted(step)) > len(step.draft.verdicts) else ""
     return (
-        f"{step.timing.slots} slots, {counted(len(step.draft.verdicts), 'draft')}. The model said "
+        f"{step.timing.slots} slots{shared}, {counted(len(step.draft.verdicts), 'draft')}. The model said "
         f"{quoted(*accepted(step))}: accepted{own}. {wrong} wrong, {unreached} not reached: these leave "
         "the KV cache."
     )

@@ -16,12 +16,12 @@ from ladechat.lessons.scene import (
 from ladechat.widgets.formatting import counted
 
 BEGINNING = (
-    "The window: N − 1 rows of W tokens, guessed by the last passes, oldest on top, from the last token (+0) on; at "
+    "The window: N − 1 rows of W tokens, oldest on top: the last token (+0), then guesses of the last passes; at "
     "first, random tokens of the text. Each pass reads it (lookahead branch) and writes another row."
 )
 QUESTION = "Where will 'new' stand in the next pass?"
 TASK = "What does the window bring? Move W to 1, ask again."
-END = "The model wrote each n-gram after guesses. What does not fit here may fit later: the pool keeps it."
+END = "The window's guesses are drafts too. N-grams that do not fit here may fit later: the pool keeps them."
 
 
 def named_diagonal(run: Run) -> int | None:

@@ -92,5 +92,5 @@ class Inspection:
             if answer is not self._side.answer:
                 which = " of an earlier answer"
             elif answer.finished is not None and at.place == answer.telling:
-                which = f", {why_telling(at.steps[-1])}"
+                which = f", {why_telling(at.steps[-1])[0]}"
             self._status.mode = f"{self._status.unit} {at.place + 1:,} of {steps:,}{which} · {HOW_TO}"

@@ -236,7 +236,13 @@ async def test_at_its_end_an_answer_leaves_its_latest_step_that_accepted_drafts(
         window, speed = stage.app.query_one(WindowPanel), stage.app.query_one(SpeedPanel)
         place = f"pass {telling + 1} of {len(steps)}"
         whole = f"{place}, the last that gave several tokens"
-        for width, title in ((90, f"Jacobi window · {whole} "), (36, f"window · {place} ")):
+        short = f"{place}, last to accept"
+        for width, title in (
+            (90, f"Jacobi window · {whole} "),
+            (54, f"Jacobi window · {short} "),
+            (50, f"window · {short} "),
+            (36, f"window · {place} "),
+        ):
             assert "".join(text for text, _ in window.rows(width, 8)[0]).startswith(title)
         assert f"Jacobi window · {whole}" in dict(stage.app.query_one(SidePanels).explanations())
         assert speed._steps == len(steps) and speed._finished is not None

@@ -21,7 +21,7 @@ from ladechat.lessons.scene import (
 )
 from ladechat.lessons.scenes import SCENES
 from ladechat.protocol import Asked, Event, Failed, Settings, SettingsApplied, Step, TurnStarted
-from ladechat.widgets.steps.draft_tree import sight, slots_of
+from ladechat.widgets.steps.draft_tree import mask_of, sight, slots_of
 from tests.decoder.table_runner import random_table
 from tests.widgets import sample_steps
 from tests.widgets.test_pass_slots import passes
@@ -304,6 +304,46 @@ def test_scene_5_first_lights_what_a_cell_of_the_newest_row_sees() -> None:
             assert f"row −1, +{one.row + one.column}" in sight(slots_of(step), slot, len(step.window.rows))
             lit += 1
     assert lit
+
+
+@pytest.mark.parametrize("ngram", [2, 3, 4, 5])
+def test_a_cell_of_the_window_sees_what_scene_5_says(ngram: int) -> None:
+    """It said "what it follows" alone, which no reader could apply to a row between the oldest and the newest."""
+    texts = [card.text(Run(1)) for card in SCENES[4].cards if isinstance(card, LookCard) and card.slot is not None]
+    assert "in the window: up its diagonal, then left in the top row" in texts[0]
+    runner = random_table(9, seed=9)
+    for _, step in passes(runner, registry.lookahead(runner, 5, ngram, 5)):
+        slots, mask = slots_of(step), mask_of(slots_of(step))
+        rows = [] if step.window is None else step.window.rows
+        for index, slot in enumerate(slots):
+            if slot.row is not None:
+                seen = [slots[other].piece for other in range(len(slots)) if mask[index] >> other & 1]
+                left_in_top_row, diagonal = rows[0][: slot.column + 1], rows[1 : slot.row + 1]
+                assert seen == [*left_in_top_row, *(row[slot.column] for row in diagonal)]
+
+
+def test_scene_5_says_where_drafts_share_a_slot() -> None:
+    """It said "11 slots, 10 drafts" beside a sign for a draft that had none of its own."""
+    card = next(one for one in SCENES[4].cards if isinstance(one, LookCard))
+    said = set()
+    for guesses in (0, 5):
+        runner = random_table(40, seed=9)
+        for _, step in passes(runner, registry.lookahead(runner, 5, 3, guesses)):
+            if step.draft is not None and "accepted" in step.draft.verdicts and step.window is not None:
+                tried = [one for one in step.pool.candidates if one.tried] if step.pool is not None else []
+                offered = sum(map(len, step.window.rows)) - 1 + sum(len(one.pieces) for one in tried)
+                alike = "(alike drafts share one)" in card.text(Run(1, steps=[step]))
+                assert alike == (offered > step.timing.slots - 1)
+                said.add(alike)
+    assert said == {False, True}
+
+
+def test_scene_7_names_the_layers_at_which_the_states_are_read() -> None:
+    """It said "after the last", which read like the last token."""
+    lens = sample_steps.lens_view(" a", [[" b"], [" c"], [" d"]], first=3)
+    card = next(one for one in SCENES[6].cards if isinstance(one, LookCard))
+    text = card.text(Run(1, steps=[replace(sample_steps.step([" d", " e"]), lens=lens)]))
+    assert "After layer 3 the states say ‹·b›, after layer 5 ‹·d›." in text
 
 
 def test_each_of_w_n_and_g_is_moved_alone_in_a_task() -> None:

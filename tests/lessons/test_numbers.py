@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from ladechat import registry
 from ladechat.lessons.numbers import _slots, judged
-from ladechat.lessons.scene import BUSY, ONE_BY_ONE, Run, compared, measured
+from ladechat.lessons.scene import BUSY, ONE_BY_ONE, Run, Task, compared, measured
+from ladechat.lessons.scenes import SCENES
 from ladechat.protocol import PassCost
 from tests.decoder.table_runner import random_table
 from tests.widgets.sample_steps import step, timing
@@ -29,6 +30,15 @@ def test_the_slots_of_two_answers_are_compared_by_their_means() -> None:
     before, after = run(60, 60, ms=20), run(60, 50, ms=20)
     after.steps[-1] = replace(after.steps[-1], timing=timing(2))
     assert compared(before, after) == "50 passes instead of 60, 12 slots on average instead of 12"
+
+
+def test_a_longer_block_is_compared_by_whole_passes() -> None:
+    """It said "12 slots on average instead of 6" of W = 12 and W = 5: blocks are cut where the answer ends."""
+    before, after = (
+        [replace(step([" a"]), timing=timing(min(w + 1, 60 - place))) for place in range(60)] for w in (5, 12)
+    )
+    card = next(card for card in SCENES[1].cards if isinstance(card, Task))
+    assert "up to 13 slots instead of 6." in card.result(Run(1, steps=before), Run(2, steps=after))
 
 
 def test_what_is_said_of_the_slots_of_a_pass_adds_up() -> None:

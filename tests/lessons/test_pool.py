@@ -1,13 +1,36 @@
 """What the scene about the pool says of a pass."""
 
+import random
+
+import pytest
 from msgspec.structs import replace
 
 from ladechat import registry
-from ladechat.lessons import pool
-from ladechat.lessons.scene import Predict, Run
+from ladechat.decoder.drafters.ngram_pool import NGramPool
+from ladechat.lessons import pool, questions
+from ladechat.lessons.scene import Predict, Recall, Run, Say
 from tests.decoder.table_runner import random_table
 from tests.widgets.sample_steps import candidate, pool_view, step
 from tests.widgets.test_pass_slots import passes
+
+ORDER = "longest match first (four at most), of equals the latest"
+
+
+@pytest.mark.parametrize("ngram", range(2, 8))
+def test_the_order_that_the_cards_name_is_that_of_the_pool_for_any_n(ngram: int) -> None:
+    """They said "first what followed the same four", which an n-gram of three tokens cannot match."""
+    assert any(ORDER in card.text for card in pool.SCENE.cards if isinstance(card, Say))
+    assert any(ORDER in card.answer for card in questions.SCENE.cards if isinstance(card, Recall))
+    text = bytes(random.Random(ngram).choices(range(3), k=400))
+    known = NGramPool()
+    known.add_all(text, ngram, "prompt")
+    found = known.guesses(text[-9:], ngram - 1, 99)
+    matches = [guess.context for guess in found]
+    assert matches == sorted(matches, reverse=True) and matches[0] == min(4, ngram - 1)
+    for match in set(matches):
+        ngrams = [(text[-match:] + bytes(one.tail))[:ngram] for one in found if one.context == match]
+        added = [text.rindex(one) for one in ngrams]
+        assert added == sorted(added, reverse=True)
 
 
 def after_the_question(*sources: str) -> str:

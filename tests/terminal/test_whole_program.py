@@ -22,7 +22,7 @@ PANELS = (
     r"Jacobi window.* W 5 · N 3",
     r"n-gram pool.* (\d+ n-grams|a guess in \d+ %)",
     r"\d+(/| of )\d+ reached draft",
-    r"[\d.]+ tokens a pass +[\d.]+ tok/s|machine busy: no times",
+    r"[\d.]+ tokens a pass +[\d.]+ tok/s|times disagree",
     r"cpu · float32|cuda",
 )
 

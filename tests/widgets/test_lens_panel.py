@@ -216,6 +216,8 @@ async def test_until_there_are_states_the_method_is_drawn_for_the_model_that_run
             assert text[row].index("┘") == text[found["4"]].index(f"[{foot}]") + 2
         words = " ".join(text)
         assert "192 × 192" in words and "Medusa" in words
+        if width > 36:  # else there is room for neither
+            assert words.index("Carriers make") < words.index("Medusa, an"), "a slider of this screen is named so"
         panel.show_step(step([" keeps"], lens=VIEW))
         assert "layer 4" not in " ".join(await drawn(pilot, panel))
 

@@ -129,7 +129,7 @@ async def test_more_slots_than_fit_are_numbers_that_add_up() -> None:
 
 async def test_the_sign_of_shared_slots_is_explained_where_there_are_any_else_the_most_slots_are_said() -> None:
     rows = [["a", "b", "c"], ["d", "e", "f"]]
-    for guesses, said in (([["x", "y"]], "≤ (N−1)(W+G) = 10"), ([["x", "y"], ["x", "z"]], f"{SHARED} shared")):
+    for guesses, said in (([["x", "y"]], "≤ (N−1)(W+G) = 10"), ([["x", "y"], ["x", "z"]], f"{SHARED} shares a slot")):
         async with hosted(shown(Sizes(3, 3, 2), of=pass_of(rows, guesses)), 54, 2) as (_, strip):
             assert lines(strip)[1].endswith(said)
             assert (SHARED in lines(strip)[0]) == (SHARED in lines(strip)[1])

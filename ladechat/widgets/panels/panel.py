@@ -30,8 +30,9 @@ SECONDS_TO_JOIN = 0.04
 """Extra delay, so that the panel is repainted together with the conversation's next frame instead of in one of its own.
 """
 
-LAST_ACCEPTING, LAST_LONGEST = "the last that gave several tokens", "the last with the longest block"
-"""Description of the pass at which a finished answer's panels stay."""
+LAST_ACCEPTING = "the last that gave several tokens", "last to accept"
+LAST_LONGEST = "the last with the longest block", "longest block"
+"""Description of the pass at which a finished answer's panels stay, from long to short."""
 
 Span = tuple[str, Style]
 """A printable text and its style."""
@@ -232,11 +233,14 @@ class StepPanel(AnswerPanel):
         if self._step is None or self._passes is None:
             return ()
         place = f"pass {self._step.index + 1:,}"
-        return f"{place} of {self._passes:,}, {why_telling(self._step)}", f"{place} of {self._passes:,}", place
+        of_all = f"{place} of {self._passes:,}"
+        return *(f"{of_all}, {why}" for why in why_telling(self._step)), of_all, place
 
 
-def why_telling(step: Step) -> str:
-    """Return why panels stay at a step that is not the last one of its answer, see `AnswerSteps.telling`."""
+def why_telling(step: Step) -> tuple[str, str]:
+    """Return why panels stay at a step that is not the last one of its answer, see `AnswerSteps.telling`, in versions
+    from long to short.
+    """
     return LAST_ACCEPTING if len(step.token_ids) > 1 else LAST_LONGEST
 
 

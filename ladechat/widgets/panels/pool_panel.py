@@ -126,7 +126,8 @@ class PoolPanel(StepPanel):
         if pool is not None:
             parts.append(
                 f"The pool holds {counted(pool.ngrams, 'n-gram')}, and had a guess in {self._hits:,} of "
-                f"{counted(self._lookups, 'pass')}: what followed the last token, or better the last four."
+                f"{counted(self._lookups, 'pass')}: what followed the last tokens, longest match first (four "
+                "at most), of equals the latest."
             )
             if untried := sum(not one.tried for one in pool.candidates):
                 parts.append(f"It has {counted(untried, 'guess')} more than G lets in.")

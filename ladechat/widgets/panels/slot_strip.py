@@ -9,7 +9,7 @@ from textual.reactive import reactive
 from ladechat.protocol import Step, Value
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.panels.panel import Row, StepPanel, longest
-from ladechat.widgets.steps.draft_tree import slots_of
+from ladechat.widgets.steps.draft_tree import drafted, slots_of
 
 CELLS_FOR_NAMES = 46
 """Minimum width for the names of the parts."""
@@ -144,9 +144,7 @@ def _used(step: Step, sizes: Sizes) -> list[tuple[int, int, int]]:
     slots = slots_of(step)
     window = sum(slot.row is not None for slot in slots)
     guesses = len(slots) - 1 - window
-    cells = sum(map(len, step.window.row_ids)) - 1 if step.window else 0
-    known = step.pool.candidates if step.pool else ()
-    tokens = sum(len(one.token_ids) for one in known if one.tried)
+    cells, tokens = drafted(step)
     _, most_window, most_guesses = sizes.parts
     return [
         (1, 0, 0),
@@ -159,8 +157,8 @@ def what_is_added(sizes: Sizes, *, shared: bool = True) -> list[str]:
     """Return how many slots one more W, N or G adds, in versions from long to short, and the sign of `shared` slots."""
     rows, both = sizes.ngram - 1, sizes.window + sizes.guesses
     added = f"W + 1: + {rows}   N + 1: + {both}   G + 1: + {rows}"
-    short = f"W+1: +{rows}  N+1: +{both}  G+1: +{rows}"
-    legend = f"  {SHARED} shared" if shared else ""
+    short = f"W+1, G+1: +{rows}  N+1: +{both}"
+    legend = f"  {SHARED} shares a slot" if shared else ""
     return [
         f"{added}   slots ≤ (N − 1)(W + G) = {sizes.most} {legend}".rstrip(),
         f"{short}  ≤ (N−1)(W+G) = {sizes.most}{legend}",

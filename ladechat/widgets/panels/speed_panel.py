@@ -36,7 +36,7 @@ NEARLY_FULL = 0.75
 """From this fraction of the context on, its use has a line even in a low panel."""
 DIGITS_FROM_MS = 10.0
 """Below this, times have two digits: their quotient is the cost of a pass, which has two."""
-CARRIED = "Each slot's pseudo states cost too, uncounted."
+CARRIED = "Pseudo states are in the cost, not the slots."
 TALL = 8
 """A panel of at least this many lines always has that line."""
 
@@ -173,7 +173,7 @@ class SpeedPanel(AnswerPanel):
             return ["one by one: no times"]
         busy = self._looks_ahead and self._means is not None and self.measured is None
         if busy and (self._finished is not None or self._times.compared >= LEAST_COMPARED):
-            return ["something else keeps this machine busy: no times", "machine busy: no times"]
+            return ["times disagree, as on a busy machine: none shown", "times disagree: none shown"]
         return []
 
     def verdict(self) -> list[str]:
@@ -212,8 +212,7 @@ class SpeedPanel(AnswerPanel):
                 f" Here a pass took as long as {cost} plain ones, and {tokens} ÷ {cost} ≈ {speed}: about {speed} times "
                 "as fast as plain decoding."
             )
-        if self._carries:
-            text += f" {CARRIED}"
+            text += f" {CARRIED}" if self._carries else ""
         wide = "" if self.no_times else ", as wide as it took, in plain passes"
         return f"{text} A bar is a pass, as high as it gave tokens{wide}; grey: one token."
 

@@ -16,7 +16,7 @@ BESIDE_CELLS = 14
 """For the words at the right of the picture."""
 MEDUSA_BEGINS = "← Medusa's", "  heads begin", "  here"
 MEDUSA_IS = "Medusa, an older method, guesses by trained heads on top of the last layer."
-CARRIERS_ARE = "Each carrier slot makes them: it is not known yet which slot will be the last accepted one."
+CARRIERS_ARE = "Carriers make pseudo states: slots that may be the last accepted."
 
 
 class TransferPicture(NamedTuple):
@@ -61,7 +61,7 @@ class TransferPicture(NamedTuple):
 
     def described(self, width: int, height: int, style: Style) -> list[Row]:
         """Return as many of the sentences as fit: the `words`, and what is beside the maps."""
-        words = [*self.words(), MEDUSA_IS, CARRIERS_ARE]
+        words = [*self.words(), CARRIERS_ARE, MEDUSA_IS]
         texts = (wrapped(" ".join(words[:count]), width, style) for count in range(len(words), 0, -1))
         return next((lines for lines in texts if len(lines) <= height), [])
 

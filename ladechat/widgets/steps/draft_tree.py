@@ -71,6 +71,13 @@ def slots_of(step: protocol.Step) -> list[Slot]:
     return slots
 
 
+def drafted(step: protocol.Step) -> tuple[int, int]:
+    """Return how many drafts a pass got of the window and of the pool's guesses; of these, alike ones share a slot."""
+    cells = sum(map(len, step.window.row_ids)) - 1 if step.window is not None else 0  # the first is the last token
+    known = step.pool.candidates if step.pool is not None else ()
+    return cells, sum(len(one.token_ids) for one in known if one.tried)
+
+
 def _after(step: protocol.Step) -> str:
     """Return the last token before the step, if one of its views holds it, else ""."""
     if step.window is not None and step.window.rows and step.window.rows[0]:
