@@ -221,10 +221,10 @@ class PackedRunner:
         """See `ModelRunner.use_graphs`; llama.cpp records what can be recorded."""
 
     def _take_kernels(self) -> None:
-        """Use the kernels if they are built by now. On one thread: others would take cores from llama.cpp's."""
+        """Use the kernels if they are built by now."""
         if self._kernels is not None and self._kernels.finished:
             with suppress(BuildError):  # torch does it, too
-                self._library = load_library(self._kernels, 1)
+                self._library = load_library(self._kernels, self._threads)
             self._kernels = None
 
     def _pass(
