@@ -120,7 +120,7 @@ def test_a_browsers_tab_gets_the_command_and_the_given_settings(
 ) -> None:
     served: list[list[str]] = []
 
-    def run(app: list[str], *_: object) -> int:
+    def run(app: list[str], *_: object, **__: object) -> int:
         served.append(app)
         return 0
 
