@@ -81,7 +81,7 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
         stopping.add(asyncio.create_task(engine.close() if at_once else engine.send(Stop())))
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
-    await engine.send(question)
+    asking = asyncio.create_task(engine.send(question))  # a command of the user's takes it only after its header
     exit_code = FAILED
     try:
         async for event in engine.events():
@@ -100,6 +100,7 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
                 sentence = f"The engine ended before the answer did; its log is {engine.log}."
                 to_stderr(f"ladechat: {and_last_line(sentence, engine)}")
     finally:
+        asking.cancel()
         await engine.close()
         printer.end()
     return INTERRUPTED if interrupted.is_set() else exit_code

@@ -15,6 +15,7 @@ from ladechat.session.engine import State
 from ladechat.session.measuring import Measuring
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.status_line import StatusLine
+from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.race import Remarks
 from ladechat.widgets.sliders.sliders import SamplingSlider, Sliders
 from tests.app.stage import Driver, Stage, answered, ask, notices_of, replaying
@@ -79,7 +80,7 @@ class Silent(FakeEngine):
 async def test_no_settings_are_shown_before_the_command_has_told_its_own() -> None:
     engine = Silent()
     async with Elsewhere(engine).running((120, 40)) as (pilot, stage):
-        assert not stage.app.query_one(Sliders).region.area
+        assert not stage.app.query_one(Sliders).region.area and not stage.app.query_one(WindowPanel).region.area
         await until(lambda: "which says" in stage.activity, pilot)
         assert "auto" not in stage.status
         engine.settings = replace(engine.settings, decoder="lookahead", temperature=0.5)

@@ -309,8 +309,9 @@ class SidePanels(Vertical):
         self._apply()
 
     def hide_settings(self) -> None:
-        """Hide the sliders: nobody knows their values until `show_settings`."""
+        """Hide the sliders and the window: nobody knows of them until `show_settings`."""
         self.query_one("#controls").display = False
+        self.restore(self.arrangement._replace(window=False))
 
     def restore(self, arrangement: Arrangement) -> None:
         """Restore an arrangement of the same decoder."""
