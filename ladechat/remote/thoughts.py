@@ -46,13 +46,13 @@ class Thoughts:
             yield from self._certain()
 
     def _certain(self) -> Iterator[Tokens]:
+        """Yield the steps of which it is certain what they are."""
         text = self._text
         if self._place is _Place.BEGINNING:
             begun = text.lstrip()
-            if OPEN.startswith(begun):  # or nothing yet
-                if begun != OPEN:
-                    return
-            elif not begun.startswith(OPEN):
+            if begun != OPEN and OPEN.startswith(begun):  # nothing yet, or a part of the mark
+                return
+            if not begun.startswith(OPEN):
                 self._place = _Place.ANSWER
                 yield from self._let_go()
                 return
