@@ -128,13 +128,15 @@ def table(steps: Sequence[Step], server: ServerInfo | None, *, timed: bool = Fal
     unit = unit_of(server)
     yield f'<details><summary>All {plural(2, unit)}</summary><div class="steps"><table><thead><tr>'
     yield f'<th scope="col">{unit}</th><th scope="col" class="tokens">tokens</th>'
-    named = [*_facts(steps[0], server), *(["tokens per pass"] if unit == PASS else []), *(["ms"] if timed else [])]
+    counts = _counts(steps, server)
+    named = [*counts, *(["tokens per pass"] if unit == PASS else []), *(["ms"] if timed else [])]
     yield "".join(f'<th scope="col">{name}</th>' for name in named)
     yield "</tr></thead><tbody>"
     tokens = 0
     for number, step in enumerate(steps, start=1):
         tokens += len(step.token_ids)
-        cells = [f"{value:,}" for value in _facts(step, server).values()]
+        told = (column[number - 1] for column in counts.values())
+        cells = ["–" if count is None else f"{count:,}" for count in told]
         cells += [f"{tokens / number:.2f}"] if unit == PASS else []
         cells += [f"{step.timing.step_ms:.1f}"] if timed else []
         facts = "".join(f"<td>{cell}</td>" for cell in cells)
@@ -142,11 +144,13 @@ def table(steps: Sequence[Step], server: ServerInfo | None, *, timed: bool = Fal
     yield "</tbody></table></div></details>"
 
 
-def _facts(step: Step, server: ServerInfo | None) -> dict[str, int]:
-    """Return the counts of a step, by name; of a server's what it tells."""
+def _counts(steps: Sequence[Step], server: ServerInfo | None) -> dict[str, list[int | None]]:
+    """Return columns of counts, by name; of a server's steps those that it tells, None where it tells none."""
     if server is None:
-        return {"slots": step.timing.slots, "drafted": len(step.draft.token_ids) if step.draft else 0}
-    return {} if step.drafted is None else {"drafted": step.drafted}
+        drafted = [len(step.draft.token_ids) if step.draft else 0 for step in steps]
+        return {"slots": [step.timing.slots for step in steps], "drafted": [*drafted]}
+    told = [step.drafted for step in steps]
+    return {"drafted": told} if any(count is not None for count in told) else {}
 
 
 def _tokens(step: Step) -> str:

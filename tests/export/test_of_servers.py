@@ -1,6 +1,7 @@
 """What a server has answered, exported: it says chunk where the server does not tell its passes, and nothing untold."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from tests.session.streams import recorded
 
 def talk(folder: Path, info: ServerInfo) -> Talk:
     steps = [replace(step, drafted=5 if info.passes else None) for step in passes(["A"], [" b", " c", "d."])]
+    steps += passes([""])  # the mark of the end, as of llama.cpp's server
+    steps[-1] = replace(steps[-1], index=2)
     events = (of_server(info), Asked(turn=1, text="Hi?"), started(), *steps, ended(steps))
     return talk_of(Recording.read(recorded(folder, *events)))
 
@@ -32,13 +35,15 @@ def test_a_page_counts_what_a_step_is(tmp_path: Path, info: ServerInfo, unit: st
     heads = page.texts["th"]
     assert heads[0] == unit and "slots" not in heads
     assert ("drafted" in heads) == ("tokens per pass" in heads) == info.passes
+    rows = [row.count("<td") for row in re.findall("<tr>(.*?)</tr>", content)][1:]
+    assert rows == [len(heads)] * 3, "no row lacks a cell"
     assert f'aria-label="{unit.capitalize()}"' in content
     assert (f"One colour is one {'forward pass' if info.passes else unit}") in " ".join(page.texts["p"])
 
 
 def test_json_has_no_number_that_no_server_told(tmp_path: Path) -> None:
     steps = json.loads(as_json(talk(tmp_path, VLLM)))["turns"][0]["steps"]
-    assert [(step["slots"], step["drafted"]) for step in steps] == [(None, 5), (None, 5)]
+    assert [(step["slots"], step["drafted"]) for step in steps] == [(None, 5), (None, 5), (None, None)]
     chunks = json.loads(as_json(talk(tmp_path, OTHER)))["turns"][0]["steps"]
     assert (
         {token["id"] for step in chunks for token in step["tokens"]} == {None} == {step["drafted"] for step in chunks}
