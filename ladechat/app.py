@@ -29,7 +29,7 @@ from ladechat.preferences import SettingsFile
 from ladechat.protocol import Settings
 from ladechat.screens.chat.screen import ChatScreen
 from ladechat.screens.help.command_search import CommandSearch
-from ladechat.screens.help.explain import TOO_FAST, TOO_FAST_IN_CHUNKS, ExplainScreen
+from ladechat.screens.help.explain import MASK_ALONE, TOO_FAST, ExplainScreen
 from ladechat.screens.help.help import HelpScreen
 from ladechat.screens.learn.lesson_session import lesson_session
 from ladechat.screens.learn.screen import LearnScreen
@@ -53,6 +53,7 @@ from ladechat.widgets.formatting import name_of
 from ladechat.widgets.later import call_later, detach_long_tasks
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.too_small import TooSmall
+from ladechat.widgets.units import in_unit
 
 Opening = ChatScreen | ReplayScreen | RaceScreen | LearnScreen
 
@@ -162,14 +163,15 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
             subjects = APP_KEY_GROUPS if isinstance(self.screen, ChatScreen) else ()
             news = ("What was said just now", [(one.severity, one.text) for one in self.said_at_key])
             first = [section for section in (self.left_out, news) if section[1]]
-            self.push_screen(HelpScreen(self.screen, self.screen.decoders, subjects, first))
+            self.push_screen(HelpScreen(self.screen, self.screen.decoders, subjects, first, self.screen.unit))
 
     def action_explain(self, only: str = "") -> None:
         """Explain each panel, or the one with this id, with its numbers."""
         explanations = self._side.explanations(only)
         if explanations and isinstance(self.screen, ChatScreen) and not only:
-            chunks = self._view.presenter.unit == "chunk"
-            explanations.append(TOO_FAST_IN_CHUNKS if chunks else TOO_FAST)
+            presenter = self._view.presenter
+            mask = MASK_ALONE if presenter.server is None else ""
+            explanations.append(("too fast?", in_unit(TOO_FAST, presenter.unit) + mask))
         if explanations and self._asks and not only:
             explanations.append(("ask the model", " ".join(self._asks)))
         self.push_screen(ExplainScreen(explanations))

@@ -71,6 +71,6 @@ def check_runs_here(model: str, command: str) -> None:
     """Refuse a server in the place of a model, for a command that compares decoders."""
     if is_server(model):
         fail(
-            f"{command} measures the decoders of this program, and a server decodes as it was started; compare two "
-            "servers, or one with itself: ladechat race --server URL --server URL."
+            f"{command} measures the decoders of this program, and a server decodes as it was started; for servers "
+            "there are ladechat bench --server URL and ladechat race --server URL."
         )

@@ -13,6 +13,7 @@ from ladechat.protocol import (
     Event,
     Failed,
     Message,
+    Pong,
     Settings,
     Step,
     SystemFolded,
@@ -94,6 +95,13 @@ def test_an_answer_that_failed_on_the_way_exits_1_and_keeps_what_there_is(
     captured = capsys.readouterr()
     assert "The memory is used up. Use less." in captured.err
     assert events_in(captured.out.encode()) == [*events, Closed()] if as_json else captured.out == "partial\n"
+
+
+def test_the_way_to_an_engine_elsewhere_stands_below_the_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask_scripted(monkeypatch, Pong(round_trip_ms=23.4), BEGUN, step(0, "Yes."), finished("eos", "Yes.")) == 0
+    assert "link 23 ms" in capsys.readouterr().err
 
 
 def test_a_system_prompt_that_the_chat_template_has_no_place_for_is_mentioned_beside_the_answer(

@@ -1,6 +1,7 @@
 """`--engine COMMAND`: what is refused, and what the command is sent."""
 
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,7 +15,10 @@ from ladechat.protocol import Configure, Settings
 from ladechat.serve import commands
 from ladechat.shell import ask, cli, race
 from tests.command_line import check_refused, check_runs
+from tests.fake_engine import ANSWER
+from tests.waiting import patience
 
+ROOT = Path(__file__).parent.parent
 QUESTION = "What is it?"
 COMMAND = f"{shlex.quote(sys.executable)} -m ladechat engine"
 
@@ -120,7 +124,7 @@ def test_a_browsers_tab_gets_the_command_and_the_given_settings(
 ) -> None:
     served: list[list[str]] = []
 
-    def run(app: list[str], *_: object) -> int:
+    def run(app: list[str], *_: object, **__: object) -> int:
         served.append(app)
         return 0
 
@@ -135,3 +139,18 @@ def test_a_race_in_a_command_that_ends_says_so(asked: list[EngineOptions]) -> No
     result = CliRunner().invoke(cli.app, ["race", QUESTION, "--engine", "sh -c 'echo hello'"])
     assert result.exit_code == race.FAILED
     assert "before a word of the protocol: hello." in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_a_command_answers_ask_and_race() -> None:
+    engine = f"env PYTHONPATH={shlex.quote(str(ROOT))} {shlex.quote(sys.executable)} -m tests.fake_engine_process"
+    asked = program("ask", QUESTION, "--engine", f"{engine} nowhere engine")
+    assert (asked.returncode, asked.stdout) == (0, f"{ANSWER}\n")
+    names = ("--decoders", "autoregressive,suffix")
+    raced = program("race", QUESTION, "--engine", f"{engine} nowhere engine", *names)
+    assert raced.returncode == 0 and "tokens identical" in raced.stdout
+
+
+def program(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """`ladechat` as a process, with the settings of nobody."""
+    command = [sys.executable, "-m", "ladechat", *arguments]
+    return subprocess.run(command, input="", capture_output=True, text=True, timeout=patience(), check=False)

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 
 from ladechat.export.conversation import ExportedTurn, Talk
-from ladechat.protocol import Step
+from ladechat.protocol import ServerInfo, Step
+from ladechat.widgets.units import PASS
 
 FORMAT, VERSION = "ladechat-conversation", 1
 
@@ -37,7 +38,7 @@ def _turn(number: int, turn: ExportedTurn) -> dict[str, Any]:
         "settings": _settings(turn),
         "figures": _figures(turn),
         "notices": turn.notices,
-        "steps": [_step(number, step) for number, step in enumerate(turn.steps, start=1)],
+        "steps": [_step(number, step, turn.server) for number, step in enumerate(turn.steps, start=1)],
     }
 
 
@@ -52,7 +53,7 @@ def _settings(turn: ExportedTurn) -> dict[str, Any] | None:
 def _figures(turn: ExportedTurn) -> dict[str, Any]:
     passes, finished = len(turn.steps), turn.finished
     known = not turn.earlier_answer  # else its first tokens come from an earlier session, whose passes are unknown
-    tokens, passes_known = turn.tokens, known and turn.unit == "pass"
+    tokens, passes_known = turn.tokens, known and turn.unit == PASS
     return {
         "tokens": tokens if known else None,
         "passes": passes if passes_known else None,
@@ -65,15 +66,16 @@ def _figures(turn: ExportedTurn) -> dict[str, Any]:
     }
 
 
-def _step(number: int, step: Step) -> dict[str, Any]:
-    draft = step.draft
+def _step(number: int, step: Step, server: ServerInfo | None) -> dict[str, Any]:
+    drafted = len(step.draft.token_ids) if step.draft else 0
+    ids_known = server is None or server.token_ids
     return {
         "step": number,
-        "slots": step.timing.slots,
-        "drafted": len(draft.token_ids) if draft else 0,
+        "slots": step.timing.slots if server is None else None,
+        "drafted": drafted if server is None else step.drafted,
         "step_ms": step.timing.step_ms,
         "tokens": [
-            {"id": token, "text": piece, "source": origin}
+            {"id": token if ids_known else None, "text": piece, "source": origin}
             for token, piece, origin in zip(step.token_ids, step.pieces, step.origins, strict=True)
         ],
     }

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ladechat import protocol
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets import formatting
+from ladechat.widgets.units import CHUNK, PASS, unit_of
 
 SYSTEM = "system prompt"
 THEN = ", then "
@@ -88,12 +89,12 @@ class ExportedTurn:
     @property
     def unit(self) -> str:
         """What a step is: a pass, or a chunk of a server's stream."""
-        return formatting.unit_of(self.server)
+        return unit_of(self.server)
 
     @property
     def tokens(self) -> int | None:
         """The number of tokens; None if a server does not tell it."""
-        if self.unit == "chunk":
+        if self.unit == CHUNK:
             return None if self.finished is None or self.finished.server is None else self.finished.server.tokens
         return sum(len(step.token_ids) for step in self.steps)
 
@@ -104,10 +105,10 @@ class ExportedTurn:
             tokens, steps = self.tokens, len(self.steps)
             figures |= {} if tokens is None else {"tokens": f"{tokens:,}"}
             figures[formatting.plural(2, self.unit)] = f"{steps:,}"
-            figures |= {} if tokens is None or self.unit == "chunk" else {"tokens per pass": f"{tokens / steps:.2f}"}
+            figures |= {} if tokens is None or self.unit == CHUNK else {"tokens per pass": f"{tokens / steps:.2f}"}
         if self.finished is not None:
             if self.finished.decode_seconds and self.tokens:
-                tokens = len(self.finished.token_ids) if self.unit == "pass" else self.tokens
+                tokens = len(self.finished.token_ids) if self.unit == PASS else self.tokens
                 figures["tokens per second"] = (
                     f"{(tokens - self.finished.untimed_tokens) / self.finished.decode_seconds:.0f}"
                 )

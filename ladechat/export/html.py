@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from ladechat.export.conversation import ExportedTurn, Talk
-from ladechat.export.page import LEGEND, LEGEND_OF_CHUNKS, answer, document, inline, notice, table, text, thoughts
+from ladechat.export.page import answer, document, inline, legend, notice, table, text, thoughts
 
 SLIDER = (
     '<div class="walk"><label><span class="place"></span>'
-    '<input type="range" min="0" max="{steps}" value="{steps}" aria-label="Pass" autocomplete="off"></label>'
+    '<input type="range" min="0" max="{steps}" value="{steps}" aria-label="{unit}" autocomplete="off"></label>'
     '<dl class="known"></dl></div>'
 )
 
@@ -16,7 +16,7 @@ def html(talk: Talk) -> str:
     """Return the page."""
     body = [
         f'<p class="about">Recorded by {inline(talk.program)}, {inline(talk.started)}.</p>',
-        f'<p class="legend">{LEGEND_OF_CHUNKS if any(turn.unit == "chunk" for turn in talk.turns) else LEGEND}</p>',
+        f'<p class="legend">{legend(turn.server for turn in talk.turns)}</p>',
         *map(notice, talk.notices),
         *(line for turn, changed in talk.changes() for line in _turn(turn, changed, talk.model)),
     ]
@@ -38,8 +38,8 @@ def _turn(turn: ExportedTurn, changed: dict[str, str], model: str) -> Iterator[s
         yield answer(turn.steps, turn.earlier_answer)
         if turn.steps:
             yield f'<p class="figures">{inline(turn.summary)}</p>'
-            yield SLIDER.format(steps=len(turn.steps))
-            yield from table(turn.steps, unit=turn.unit)
+            yield SLIDER.format(steps=len(turn.steps), unit=turn.unit.capitalize())
+            yield from table(turn.steps, turn.server)
         yield "</div>"
     yield from map(notice, turn.notices)
     yield "</section>"

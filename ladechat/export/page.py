@@ -11,11 +11,12 @@ from itertools import groupby
 from pathlib import Path
 
 from ladechat.palette import HUES, Palette
-from ladechat.protocol import Header, Step
+from ladechat.protocol import Header, ServerInfo, Step
 from ladechat.widgets.cells import visible
 from ladechat.widgets.flow import safe, safe_with_tabs
 from ladechat.widgets.formatting import is_own, name_of, plural
 from ladechat.widgets.steps.explained import source_of
+from ladechat.widgets.units import CHUNK, PASS, STEP, shared_unit, unit_of
 
 SURFACES = {
     True: {
@@ -35,6 +36,7 @@ LEGEND = (
     "Drafted tokens are underlined or bold by turns; the model's own token at the end of a pass has its colour alone."
 )
 LEGEND_OF_CHUNKS = "One colour is one chunk of a server's stream: the server does not tell the passes behind it."
+LEGENDS = {PASS: LEGEND, CHUNK: LEGEND_OF_CHUNKS, STEP: f"{LEGEND} Or, where it says chunks: {LEGEND_OF_CHUNKS}"}
 
 
 def document(title: str, body: Iterable[str], assets: Sequence[str], looks: str = "") -> str:
@@ -114,23 +116,41 @@ def _cue(step: Step, token: int) -> str:
     return "bold" if look.bold else "underlined" if look.underline else ""
 
 
-def table(steps: Sequence[Step], *, timed: bool = False, unit: str = "pass") -> Iterator[str]:
-    """Yield a table with the facts about each step, which is a `unit`: tokens, slots, drafts; if `timed` its
+def legend(servers: Iterable[ServerInfo | None]) -> str:
+    """Return what a colour is, in answers of these servers, or of this machine."""
+    return LEGENDS[shared_unit(servers)]
+
+
+def table(steps: Sequence[Step], server: ServerInfo | None, *, timed: bool = False) -> Iterator[str]:
+    """Yield a table with the facts about each step, as far as they are known: tokens, slots, drafts; if `timed` its
     milliseconds too.
     """
+    unit = unit_of(server)
     yield f'<details><summary>All {plural(2, unit)}</summary><div class="steps"><table><thead><tr>'
     yield f'<th scope="col">{unit}</th><th scope="col" class="tokens">tokens</th>'
-    yield '<th scope="col">slots</th><th scope="col">drafted</th><th scope="col">tokens per pass</th>'
-    yield '<th scope="col">ms</th>' if timed else ""
+    counts = _counts(steps, server)
+    named = [*counts, *(["tokens per pass"] if unit == PASS else []), *(["ms"] if timed else [])]
+    yield "".join(f'<th scope="col">{name}</th>' for name in named)
     yield "</tr></thead><tbody>"
     tokens = 0
     for number, step in enumerate(steps, start=1):
         tokens += len(step.token_ids)
-        drafted = len(step.draft.token_ids) if step.draft else 0
-        cells = f"<td>{step.timing.slots:,}</td><td>{drafted:,}</td><td>{tokens / number:.2f}</td>"
-        cells += f"<td>{step.timing.step_ms:.1f}</td>" if timed else ""
-        yield f'<tr><td>{number:,}</td><td class="tokens">{_tokens(step)}</td>{cells}</tr>'
+        told = (column[number - 1] for column in counts.values())
+        cells = ["–" if count is None else f"{count:,}" for count in told]
+        cells += [f"{tokens / number:.2f}"] if unit == PASS else []
+        cells += [f"{step.timing.step_ms:.1f}"] if timed else []
+        facts = "".join(f"<td>{cell}</td>" for cell in cells)
+        yield f'<tr><td>{number:,}</td><td class="tokens">{_tokens(step)}</td>{facts}</tr>'
     yield "</tbody></table></div></details>"
+
+
+def _counts(steps: Sequence[Step], server: ServerInfo | None) -> dict[str, list[int | None]]:
+    """Return columns of counts, by name; of a server's steps those that it tells, None where it tells none."""
+    if server is None:
+        drafted = [len(step.draft.token_ids) if step.draft else 0 for step in steps]
+        return {"slots": [step.timing.slots for step in steps], "drafted": [*drafted]}
+    told = [step.drafted for step in steps]
+    return {"drafted": told} if any(count is not None for count in told) else {}
 
 
 def _tokens(step: Step) -> str:

@@ -9,7 +9,7 @@
     const took = bars.map((bar) => Number(bar.getAttribute("width")) / 1000);
     const sums = (each) => each.reduce((sum, one) => [...sum, sum[sum.length - 1] + one], [0]);
     return {
-      whole: lane.matches(".whole"), bars, took,
+      whole: lane.matches(".whole"), bars, took, unit: lane.dataset.unit,
       spans: all(lane, ".answer > span"),
       tokens: sums(bars.map((bar) => Number(bar.getAttribute("height")))),
       ends: [sums(took.map(() => 1)), sums(took)],  // of its passes, by each clock
@@ -42,15 +42,18 @@
       written(lane.spans, passes);
       lane.bars.forEach((bar, place) => bar.classList.toggle("unwritten", place >= passes));
       lane.standing.textContent = standing(lane, time);
-      const rate = clock ? duration(lane.ends[1][passes]) : `${(tokens / passes).toFixed(2)} a pass`;
-      const counts = [counted(tokens, "token", "tokens"), counted(passes, "pass", "passes")];
-      lane.figures.textContent = passes ? [...counts, rate].join(" · ") : "\u00a0";
+      const seconds = clock ? [duration(lane.ends[1][passes])] : [];
+      const byPasses = [counted(tokens, "token", "tokens"), counted(passes, "pass", "passes")];
+      const rate = clock ? [] : [`${(tokens / passes).toFixed(2)} a pass`];
+      // Of a chunk neither its tokens nor its passes are known.
+      const counts = lane.unit === "pass" ? [...byPasses, ...rate] : [counted(passes, lane.unit, `${lane.unit}s`)];
+      lane.figures.textContent = passes ? [...counts, ...seconds].join(" · ") : "\u00a0";
     }
     conclusions.classList.toggle("unwritten", index < moments.length - 1);
   };
   const say = (index) => {
     const [now, end] = [moments[index], moments[moments.length - 1]];
-    const place = clock ? `${duration(now)} of ${duration(end)}` : `pass ${now} of ${end}`;
+    const place = clock ? `${duration(now)} of ${duration(end)}` : `${race.dataset.unit} ${now} of ${end}`;
     return `${names[clock].dataset.name} ${clock ? race.dataset.seconds : 1}× · ${place}`;
   };
   const played = player(document.querySelector(".player"), show, say);

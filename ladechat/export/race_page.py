@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 
-from ladechat.export.page import LEGEND, answer, document, hue, inline, measured_by, table, text
-from ladechat.screens.race import CLOCKS
+from ladechat.export.page import answer, document, hue, inline, legend, measured_by, table, text
+from ladechat.screens.clocks import described
 from ladechat.session.measuring import Measuring
-from ladechat.session.playing import PASSES_PER_SECOND, Track
+from ladechat.session.playing import PASSES_PER_SECOND, Clock, Track
 from ladechat.session.race import Lane
-from ladechat.widgets.formatting import counted, duration, unit_of
+from ladechat.widgets.formatting import counted, duration, plural
 from ladechat.widgets.race import SEPARATOR
+from ladechat.widgets.units import PASS, in_unit, shared_unit, unit_of
 
 BARS = (
-    "Below each name a bar for each pass: as wide as the time that it took, as high as the tokens that it brought. "
-    "On the other clock all are equally wide."
+    "Below each name a bar for each pass: as wide as the time that it took{high}. On the other clock all are equally "
+    "wide."
 )
+HIGH = ", as high as the tokens that it brought"
 CONTROLS = (
     '<div class="walk player"><button type="button" class="play">Play</button>'
     '<button type="button" class="back" aria-label="One pass back">←</button>'
@@ -28,29 +30,31 @@ KEYS = "Space plays and pauses, ← and → go pass by pass, C changes the clock
 def race_page(race: Measuring) -> str:
     """Return the page of a race that has been measured."""
     lanes = [lane for lane in race.lanes if lane.steps]
+    servers = [lane.server for lane in lanes]
+    unit, kind = shared_unit(servers), "decoder" if None in servers else "server"
     slow = Track(lanes)
     slow.change_clock()
     paces = f'data-passes="{PASSES_PER_SECOND:g}" data-seconds="{slow.speed:g}"'
     body = [
         f'<p class="said question">{text(race.question.strip())}</p>',
-        CONTROLS.format(more=_clock(), keys=KEYS),
-        f'<div class="lanes" {paces}>',
+        in_unit(CONTROLS.format(more=_clock(unit), keys=KEYS), unit),
+        f'<div class="lanes" data-unit="{unit}" {paces}>',
         *(line for lane in lanes for line in _lane(lane, lanes)),
         "</div>",
         '<div class="conclusions">',
         *(f"<p>{inline(sentence)}</p>" for sentence in race.conclusions()),
         "</div>",
-        f'<p class="legend">{LEGEND} {BARS}</p>',
-        f'<p class="about">One decoder after another was {measured_by(race.header)}.</p>' if race.header else "",
+        f'<p class="legend">{legend(servers)} {in_unit(BARS, unit).format(high=HIGH if unit == PASS else "")}</p>',
+        f'<p class="about">One {kind} after another was {measured_by(race.header)}.</p>' if race.header else "",
     ]
-    return document(f"A race of {counted(len(lanes), 'decoder')}", body, ["page", "player", "race"])
+    return document(f"A race of {counted(len(lanes), kind)}", body, ["page", "player", "race"])
 
 
-def _clock() -> str:
-    """Return the button that changes the clock, and what each clock means."""
+def _clock(unit: str) -> str:
+    """Return the button that changes the clock, and what each clock means where a step is a `unit`."""
     named = (
         f'<span class="clock" data-name="{inline(name)}">{inline(sentence)}</span>'
-        for name, sentence in CLOCKS.values()
+        for name, sentence in (described(clock, unit) for clock in Clock)
     )
     return f'<button type="button" class="clocks">Clock</button>{"".join(named)}'
 
@@ -61,12 +65,12 @@ def _lane(lane: Lane, lanes: Sequence[Lane]) -> Iterator[str]:
     counts.append(counted(len(lane.steps), unit_of(lane.server)))
     counts += [f"{tokens / passes:.2f} a pass"] if tokens is not None and passes else []
     figures = (*counts, duration(lane.seconds))
-    yield f'<section class="lane{" whole" if lane.whole else ""}">'
+    yield f'<section class="lane{" whole" if lane.whole else ""}" data-unit="{unit_of(lane.server)}">'
     yield f'<h2>{inline(lane.label)}<span class="standing"></span></h2>'
     yield f'<p class="figures">{SEPARATOR.join(figures)}</p>'
     yield _bars(lane, lanes)
     yield answer(lane.steps)
-    yield from table(lane.steps, timed=True, unit=unit_of(lane.server))
+    yield from table(lane.steps, lane.server, timed=True)
     yield "</section>"
 
 
@@ -80,4 +84,5 @@ def _bars(lane: Lane, lanes: Sequence[Lane]) -> str:
         bars += f'<rect class="{hue(step)}" x="{left:.2f}" y="{height - tokens}" width="{took:.2f}" height="{tokens}"/>'
         left += took
     scale = f'viewBox="0 0 {width:.2f} {height}" preserveAspectRatio="none"'
-    return f'<svg class="bars" {scale} role="img" aria-label="The passes by their time">{bars}</svg>'
+    label = f"The {plural(2, unit_of(lane.server))} by their time"
+    return f'<svg class="bars" {scale} role="img" aria-label="{label}">{bars}</svg>'

@@ -22,7 +22,7 @@ for (const answer of document.querySelectorAll(".walkable")) {
       span.classList.toggle("ahead", index >= here);
       span.classList.toggle("here", walking && index === here - 1);
     });
-    place.textContent = `pass ${here} of ${rows.length}`;
+    place.textContent = `${names[0]} ${here} of ${rows.length}`;
     range.setAttribute("aria-valuetext", place.textContent);
     const cells = here > 0 ? [...rows[here - 1].cells] : [];
     known.replaceChildren(...cells.map((cell, index) => fact(names[index], cell)).slice(1));

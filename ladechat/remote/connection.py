@@ -58,8 +58,10 @@ class Connection:
         self._patience = patience or Patience()
         headers = {"Accept-Encoding": "identity", "User-Agent": "ladechat", **key.headers()}
         timeout = httpx.Timeout(None, connect=self._patience.connecting)
+        # A server may close an idle connection in the moment in which the next question is sent on it.
+        limits = httpx.Limits(max_keepalive_connections=0)
         try:
-            self._client = httpx.AsyncClient(headers=headers, timeout=timeout)
+            self._client = httpx.AsyncClient(headers=headers, timeout=timeout, limits=limits)
         except (
             ValueError,
             ImportError,

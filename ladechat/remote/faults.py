@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from urllib.request import getproxies_environment, proxy_bypass
 
 import httpx
 
@@ -16,6 +17,8 @@ MOST_OF_A_REASON = 300
 """Characters of a server's own words that are shown."""
 ASK_AGAIN = "Ask again; the conversation is kept."
 KEYS = "Give the key in the environment variable LADECHAT_SERVER_KEY, or keep it in the keyring (docs/server.md)."
+PROXIES = "HTTPS_PROXY and HTTP_PROXY name the proxy, NO_PROXY the servers that need none."
+STARTED = "Is the server started, and its port right?"
 
 _OF_THE_CONTEXT = re.compile(r"context[ _-](length|size|window)|exceed_context|longer than the model", re.IGNORECASE)
 _WHOLE_CONTEXT = re.compile(
@@ -70,25 +73,33 @@ class ContextFull(ServerFault):
 def unreachable(error: httpx.HTTPError | httpx.InvalidURL | OSError, address: ServerAddress) -> ServerFault:
     """Return the fault for a request that got no answer, or only a part of one."""
     host = address.host
-    if any(isinstance(cause, ssl.SSLError) for cause in _causes(error)):
+    tls = next((cause for cause in _causes(error) if isinstance(cause, ssl.SSLError)), None)
+    if isinstance(tls, ssl.SSLCertVerificationError):
         return ServerFault(
-            f"The certificate of {host} cannot be verified: {_reason(error)}.",
+            f"The certificate of {host} cannot be verified: {shortened(tls.verify_message)}.",
             "If it is your own, name the file of its authority in SSL_CERT_FILE.",
             "load_failed",
         )
-    if isinstance(error, httpx.ProxyError):
+    if tls is not None:
+        why = shortened((tls.reason or "no reason").replace("_", " ").lower())
         return ServerFault(
-            f"The proxy on the way to {host} refuses: {_reason(error)}.",
-            "HTTPS_PROXY and HTTP_PROXY name the proxy, NO_PROXY the servers that need none.",
-            "load_failed",
+            f"{host} does not speak https ({why}).", "Does its address begin with http://?", "load_failed"
         )
+    if isinstance(error, httpx.ProxyError):
+        return ServerFault(f"The proxy on the way to {host} refuses: {_reason(error)}.", PROXIES, "load_failed")
     if isinstance(error, httpx.ConnectTimeout | httpx.PoolTimeout):
         return ServerFault(f"{host} does not answer.", "Is the host right, and is it up?", "load_failed")
     if isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol | httpx.InvalidURL):
-        return ServerFault(
-            f"{host} cannot be reached: {_reason(error)}.", "Is the server started, and its port right?", "load_failed"
-        )
+        hint = f"A proxy is on the way; is it up? {PROXIES}" if _has_proxy(address) else STARTED
+        return ServerFault(f"{host} cannot be reached: {_reason(error)}.", hint, "load_failed")
     return ServerFault(f"The connection to {host} broke off ({type(error).__name__}).", ASK_AGAIN)
+
+
+def _has_proxy(address: ServerAddress) -> bool:
+    """Return whether the environment has a proxy for a server, as httpx reads it."""
+    scheme, _, host = address.origin.partition("://")
+    proxies = getproxies_environment()
+    return bool(proxies.get(scheme) or proxies.get("all")) and not proxy_bypass(host)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -133,6 +144,8 @@ def refused(
     if status in (401, 403):
         first = f"{host} refuses the key" if keyed else f"{host} wants a key"
         return ServerFault(f"{first} ({status}{why}).", KEYS, "load_failed")
+    if status == 407:
+        return ServerFault(f"The proxy on the way to {host} wants a name and a password (407).", PROXIES, "load_failed")
     if status == 429:
         wait = waiting_seconds(headers.get("retry-after", ""))
         after = "" if wait is None else f" It asks to wait {wait:.0f} s."

@@ -11,10 +11,12 @@ from textual import on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import ActiveBinding, BindingType
 
+from ladechat.catalog import SERVER
 from ladechat.keys import RACE_KEYS
 from ladechat.palette import Palette
 from ladechat.protocol import DecoderInfo
-from ladechat.screens.footer import leave_out, relabel, relabel_pause
+from ladechat.screens import clocks
+from ladechat.screens.footer import leave_out, relabel, relabel_pause, say_unit
 from ladechat.screens.over_chat import OverChat
 from ladechat.screens.view import commands
 from ladechat.session.measuring import Measuring
@@ -25,10 +27,19 @@ from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.bars.seek_bar import SeekBar, Transport
 from ladechat.widgets.flow import safe
-from ladechat.widgets.formatting import announced, counted, describe_loading, duration, info_of, unit_of
+from ladechat.widgets.formatting import (
+    announced,
+    counted,
+    describe_link,
+    describe_loading,
+    describe_way,
+    duration,
+    info_of,
+)
 from ladechat.widgets.later import Frames
 from ladechat.widgets.race import LaneHead, Lanes, LaneView, PassBars, Remarks, Standing
 from ladechat.widgets.too_small import TooSmall
+from ladechat.widgets.units import shared_unit, unit_of
 
 USAGE_ERROR = 2
 PLAYER_ACTIONS = ("pause", "step_forward", "step_back", "clock", "restart", "faster", "slower", "to_start", "to_end")
@@ -37,17 +48,6 @@ PLACES = ("1st", "2nd", "3rd", "4th")
 MEASURING = "Each decoder is measured alone, one after another; then all are shown together."
 LOADING = "The same question goes to several decoders. First the model is loaded. Esc stops."
 ASKING_SERVERS = "The same question goes to each server alone, one after another; then all are shown together."
-CLOCKS = {
-    Clock.PASSES: (
-        "pass by pass",
-        "Shown as if all passes took equally long, as they nearly do on a large GPU. C: the time they took here.",
-    ),
-    Clock.SECONDS: (
-        "measured time",
-        "Each pass takes the time it took here: that wide is its bar, and as high as it gave tokens. C: pass by pass.",
-    ),
-}
-"""The name and explanation of each clock."""
 
 
 class RaceScreen(OverChat):
@@ -138,7 +138,13 @@ class RaceScreen(OverChat):
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
         """The decoders in the race."""
-        return [info_of(name, announced(())) for name in dict.fromkeys(lane.name for lane in self.race.lanes)]
+        known = {**announced(()), SERVER.name: SERVER}
+        return [info_of(name, known) for name in dict.fromkeys(lane.name for lane in self.race.lanes)]
+
+    @property
+    def unit(self) -> str:
+        """What a step of all lanes is."""
+        return shared_unit(lane.server for lane in self.race.lanes)
 
     @property
     def _palette(self) -> Palette:
@@ -163,7 +169,8 @@ class RaceScreen(OverChat):
             self._transport.state = f"measuring {current.label}"
             passes = len(current.steps)
             done = f"{counted(passes, unit_of(current.server))} so far" if passes else "reads the question"
-            self._transport.facts = (done, f"{number + 1} of {len(measuring.lanes)}", "Esc stops")
+            link = [] if measuring.round_trip_ms is None else [describe_link(measuring.round_trip_ms)]
+            self._transport.facts = (done, f"{number + 1} of {len(measuring.lanes)}", *link, "Esc stops")
             self._transport.fraction = number / len(measuring.lanes)
         if (seconds := measuring.silent_for) is not None:
             self._transport.state = f"no word from the engine for {seconds:.0f} s"
@@ -214,11 +221,10 @@ class RaceScreen(OverChat):
             self.refresh_bindings()
         mark = "▶" if track.playing else "■" if track.at_end else "‖"
         if track.clock is Clock.PASSES:
-            unit = "pass" if all(lane.passes is not None for lane in self.race.lanes) else "step"
-            place = f"{unit} {int(track.at):,} of {int(track.end):,}"
+            place = f"{self.unit} {int(track.at):,} of {int(track.end):,}"
         else:
             place = f"{duration(track.at)} of {duration(track.end)}"
-        self._transport.state = f"{mark} {CLOCKS[track.clock][0]} {track.speed:g}×"
+        self._transport.state = f"{mark} {clocks.described(track.clock, self.unit)[0]} {track.speed:g}×"
         self._transport.facts = (place,)
         self._transport.fraction = track.at / track.end if track.end else 1.0
 
@@ -228,9 +234,10 @@ class RaceScreen(OverChat):
         if not self.race.lanes:
             self._remarks.say(*(failed or ["Stopped before anything was measured.", "Esc leaves."]))
         elif track.at_end:
-            self._remarks.say(*failed, *self.race.conclusions())
+            link = self.race.round_trip_ms if isinstance(self.race, Measuring) else None
+            self._remarks.say(*failed, *self.race.conclusions(), *describe_way(link))
         else:
-            self._remarks.say(*failed, CLOCKS[track.clock][1])
+            self._remarks.say(*failed, clocks.described(track.clock, self.unit)[1])
 
     @property
     def _way_on(self) -> str:
@@ -249,6 +256,7 @@ class RaceScreen(OverChat):
     def active_bindings(self) -> dict[str, ActiveBinding]:
         """Labels Space by what it does: it pauses, continues, or starts again at the end."""
         bindings = super().active_bindings
+        say_unit(bindings, self.unit)
         if self.track is None:
             relabel(bindings, "leave", "Stop")
         else:
@@ -329,7 +337,7 @@ class RaceScreen(OverChat):
 
     def commands(self) -> Iterable[SystemCommand]:
         """Yield the commands of the palette: the actions of all keys."""
-        yield from commands(self.app, self, RACE_KEYS)
+        yield from commands(self.app, self, RACE_KEYS, self.unit)
 
 
 def _tokens(lane: Lane, steps: int) -> int:

@@ -13,6 +13,7 @@ from textual.widgets import Label
 from ladechat.catalog import BUNDLED, FIRST_QUESTION
 from ladechat.keys import TITLES
 from ladechat.palette import Palette
+from ladechat.screens.footer import key_in_unit
 from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import StatusLine
@@ -21,6 +22,7 @@ from ladechat.widgets.formatting import plural
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.presenter import Presenter
 from ladechat.widgets.transcript.transcript import Transcript
+from ladechat.widgets.units import PASS
 
 WELCOME = (
     "Words of one colour come from one pass of the model. It checks several guesses at once and keeps those that it "
@@ -113,9 +115,9 @@ class ConversationView(Vertical):
         self.side.display = not self.side.display
 
 
-def commands(app: App[int], screen: Screen[None], keys: Iterable[Binding]) -> Iterable[SystemCommand]:
-    """Yield the action of every active key by name, for the command palette."""
-    for binding in keys:
+def commands(app: App[int], screen: Screen[None], keys: Iterable[Binding], unit: str = PASS) -> Iterable[SystemCommand]:
+    """Yield the action of every active key by name, for the command palette, where a step is a `unit`."""
+    for binding in (key_in_unit(key, unit) for key in keys):
         if binding.id not in IN_PALETTE_ALREADY and screen.check_action(binding.action, ()):
             action = partial(app.run_action, binding.action, screen)
             title = TITLES.get(binding.id or "", binding.description)

@@ -55,17 +55,18 @@ def serve(
         app += [f"--max-new-tokens={max_new_tokens}"] if max_new_tokens is not None else []
         app += [f"--system={system}"] if system is not None else []
         app += ["--no-save"] if no_save else []
-    raise typer.Exit(_run(app, Access(host), _listen(host, port), tabs))
+    loads = recording is None and engine.server is None
+    raise typer.Exit(_run(app, Access(host), _listen(host, port), tabs, loads=loads))
 
 
-def _run(app: list[str], access: Access, listening: socket.socket, tabs: int) -> int:
+def _run(app: list[str], access: Access, listening: socket.socket, tabs: int, *, loads: bool) -> int:
     import asyncio
 
     from ladechat.serve.server import Served, run
 
     def started() -> None:
         print(address(access, listening), flush=True)
-        for sentence in explained(access, listening, tabs):
+        for sentence in explained(access, listening, tabs, loads=loads):
             say(sentence)
 
     return asyncio.run(run(Served(app, access, tabs), listening, started))
@@ -79,12 +80,20 @@ def address(access: Access, listening: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/{access.token}/"
 
 
-def explained(access: Access, listening: socket.socket, tabs: int) -> list[str]:
-    """Return what the user should know about the address, in sentences."""
+def explained(access: Access, listening: socket.socket, tabs: int, *, loads: bool = True) -> list[str]:
+    """Return what the user should know about the address, in sentences.
+
+    Args:
+        access: the host and the token.
+        listening: the port.
+        tabs: the most at once.
+        loads: whether each tab loads a model.
+    """
     port = listening.getsockname()[1]
     most = "one at a time" if tabs == 1 else f"{tabs} at a time"
     open_it = "Open this address in a browser. Keep it to yourself: whoever has it uses ladechat as you do."
-    each_tab = f"Each tab starts an app and an engine, which loads the model once more; {most}. Ctrl+C ends them all."
+    engine = " and an engine, which loads the model once more" if loads else ""
+    each_tab = f"Each tab starts an app{engine}; {most}. Ctrl+C ends them all."
     if is_loopback(access.host):
         return [open_it, each_tab]
     others = f"--host {access.host} lets other machines in, and all that is typed and answered travels unencrypted."

@@ -69,6 +69,7 @@ class Measuring:
         lanes: the lanes of the race, once the engine has sent which decoders it offers.
         header: what the engine has said of itself; None in an engine that is lent by a chat.
         loading: the engine's last loading event.
+        round_trip_ms: the latency of the link to an engine that a command of the user's has started, else None.
         running: whether something is being measured, or about to be.
         failure: why nothing more is measured, in a sentence; None if all went well.
         refused: whether the reason is the request itself.
@@ -85,6 +86,7 @@ class Measuring:
         self.lanes: list[Lane] = []
         self.header: Header | None = None
         self.loading: Loading | None = None
+        self.round_trip_ms: float | None = None
         self.running = True
         self.failure: str | None = None
         self.refused = False
@@ -160,6 +162,8 @@ class Measuring:
                 self.loading = event
             case Ready():
                 return self._choose(event) and await self._next()
+            case Pong():
+                self.round_trip_ms = event.round_trip_ms or self.round_trip_ms
             case TurnStarted():
                 self.lanes[self._current].settings = event.settings
             case Step():

@@ -56,6 +56,12 @@ class Lane:
         return None if self.finished is None or self.finished.server is None else self.finished.server.tokens
 
     @property
+    def timed_tokens(self) -> int | None:
+        """The number of tokens whose time `seconds` has: those that came with a server's first answer are not."""
+        tokens, untimed = self.tokens, 0 if self.finished is None else self.finished.untimed_tokens
+        return None if tokens is None else max(0, tokens - untimed)
+
+    @property
     def text(self) -> str:
         """The text of the answer."""
         return "".join(piece for step in self.steps for piece in step.pieces)

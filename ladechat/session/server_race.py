@@ -89,6 +89,6 @@ def tokens_a_pass(lanes: Sequence[Lane]) -> str:
 
 def tokens_a_second(lanes: Sequence[Lane]) -> str:
     """Return how fast the tokens came over the network, the fastest first; "" if that is not known of any."""
-    known = [(lane.tokens / lane.seconds, lane) for lane in lanes if lane.tokens and lane.seconds]
-    each = (f"{lane.label} {rate:.1f}" for rate, lane in sorted(known, key=lambda one: -one[0]))
+    known = [(lane.timed_tokens / lane.seconds, lane) for lane in lanes if lane.timed_tokens and lane.seconds]
+    each = (f"{lane.label} {rate:,.1f}" for rate, lane in sorted(known, key=lambda one: -one[0]))
     return f"Tokens a second, as they came here: {' · '.join(each)}" if known else ""

@@ -17,6 +17,7 @@ from ladechat.protocol import (
     Generate,
     Loading,
     Message,
+    Pong,
     Prefilling,
     Ready,
     Step,
@@ -30,7 +31,15 @@ from ladechat.session.engine import and_last_line
 from ladechat.session.race import PLAIN
 from ladechat.shell.word_wrap import WordWrap
 from ladechat.terminal import Status, forget_output, shown
-from ladechat.widgets.formatting import REASONS, SYSTEM_FOLDED, announced, describe_settings, figures, is_own
+from ladechat.widgets.formatting import (
+    REASONS,
+    SYSTEM_FOLDED,
+    announced,
+    describe_link,
+    describe_settings,
+    figures,
+    is_own,
+)
 
 FAILED = 1
 INTERRUPTED = 130
@@ -72,7 +81,7 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
         stopping.add(asyncio.create_task(engine.close() if at_once else engine.send(Stop())))
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
-    await engine.send(question)
+    asking = asyncio.create_task(engine.send(question))  # a command of the user's takes it only after its header
     exit_code = FAILED
     try:
         async for event in engine.events():
@@ -91,6 +100,7 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
                 sentence = f"The engine ended before the answer did; its log is {engine.log}."
                 to_stderr(f"ladechat: {and_last_line(sentence, engine)}")
     finally:
+        asking.cancel()
         await engine.close()
         printer.end()
     return INTERRUPTED if interrupted.is_set() else exit_code
@@ -130,6 +140,7 @@ class AnswerPrinter:
         self._ready: Ready | None = None
         self._settings = protocol.Settings()
         self._seed: int | None = None
+        self._link = ""
         self._begun = False
         self._blanks = ""
         """Trailing blanks, printed to a pipe only before more text: an answer has no blanks at its end."""
@@ -155,6 +166,8 @@ class AnswerPrinter:
             case Step():
                 self._status.clear()
                 self._show_step(event)
+            case Pong() if event.round_trip_ms is not None:
+                self._link = describe_link(event.round_trip_ms)
             case TurnFinished():
                 self._status.clear()
                 if self._begun:
@@ -212,6 +225,7 @@ class AnswerPrinter:
         if self._ready is not None:
             parts += filter(None, [self._ready.model, self._ready.device, self._ready.dtype])
             parts += [self._ready.quantization] if self._ready.quantization else []
+        parts += [self._link] if self._link else []
         if event.reason in REASONS:
             parts.append(REASONS[event.reason])
         return " · ".join(parts)

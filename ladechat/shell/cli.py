@@ -53,15 +53,17 @@ from ladechat.options import (
     check_parameters,
     check_passes,
     check_quantize,
+    option_of,
     path_of,
     report,
     with_engine_options,
 )
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
-from ladechat.refusing import fail
+from ladechat.refusing import check_count, fail
 from ladechat.serve.commands import serve
-from ladechat.server_options import NO_SERVER, check_runs_here, give_key_to
+from ladechat.server_address import is_server
+from ladechat.server_options import NO_SERVER, check_runs_here, give_key_to, on_server
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recorder import Recorder, default_path
 from ladechat.shell.learn import learn
@@ -232,7 +234,14 @@ def serve_engine(engine: EngineOptions) -> None:
 
 @app.command()
 def bench(
+    context: typer.Context,
     model: Model = "demo",
+    servers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--server", metavar="URL", help="Measure servers instead: each given so, with the same questions."
+        ),
+    ] = None,
     device: Device = "auto",
     dtype: Dtype = "auto",
     quantize: Quantize = None,
@@ -265,10 +274,20 @@ def bench(
     """Measure decoders side by side on the same prompts, in one run (docs/bench.md)."""
     check_length(max_new_tokens)
     check_streams(STANDARD_OUTPUT)
+    servers = servers or ([model] if is_server(model) else [])
+    if servers:
+        for name in ("device", "dtype", "quantize", "passes", "maps", "layer_search", "decoders", "settings", "plot"):
+            if is_given(name, context):
+                fail(f"{option_of(name)} is for decoders of this program, and a server has its own; leave it out.")
+        check_count("--rounds", rounds, 1)
+        named = model if is_given("model", context) and not is_server(model) else ""
+        engines = [on_server(url, named, EngineOptions()) for url in servers]
+        from ladechat.shell.bench_servers import run as run_servers
+
+        raise typer.Exit(run_servers(engines, listed(questions), max_new_tokens, rounds, json))
     check_quantize(quantize)
     check_passes(passes)
     check_layer_search(layer_search)
-    check_runs_here(model, "bench")
     options = BenchOptions(
         model=model,
         device=device,

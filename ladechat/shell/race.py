@@ -35,6 +35,7 @@ from ladechat.session.race import PLAIN, Lane, speedup
 from ladechat.session.server_race import MeasuringServers
 from ladechat.shell.reopening import is_given
 from ladechat.terminal import STANDARD_OUTPUT, say, shown
+from ladechat.widgets.formatting import describe_way
 
 FAILED = 1
 INTERRUPTED = 130
@@ -182,9 +183,10 @@ def _on_screen(measuring: Measuring) -> int:
 def _in_pipe(measuring: Measuring) -> int:
     interrupted = asyncio.run(_measured(measuring))
     lanes = [lane for lane in measuring.lanes if lane.steps]
+    said = [*measuring.conclusions(), *describe_way(measuring.round_trip_ms)]
     try:
         if lanes:
-            print("\n".join([*table(lanes), "", *conclusion(measuring.lanes, measuring.conclusions())]), flush=True)
+            print("\n".join([*table(lanes), "", *conclusion(measuring.lanes, said)]), flush=True)
     except OSError as error:
         fail(f"The result could not be written: {error.strerror or error}.")
     return INTERRUPTED if interrupted else _exit_code(measuring)

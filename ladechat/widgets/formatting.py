@@ -23,6 +23,7 @@ from ladechat.protocol import (
     TurnStarted,
 )
 from ladechat.server_address import parted
+from ladechat.widgets.units import unit_of
 
 SYSTEM_CHARACTERS = 200
 """Limit on the characters of a system prompt shown in a notice."""
@@ -34,11 +35,6 @@ REASONS = {
     "failed": "broken off",
 }
 MEANT = "lessons stop at {}"
-
-
-def unit_of(server: ServerInfo | None) -> str:
-    """Return what a step is: a forward pass, or of a server that does not tell those, a chunk of its stream."""
-    return "pass" if server is None or server.passes else "chunk"
 
 
 def describe_finish(
@@ -234,7 +230,18 @@ def _context(event: Ready) -> str:
 
 def describe_link(round_trip_ms: float) -> str:
     """Return the latency of the link to the engine: "link 23 ms", below 10 ms with a digit more."""
-    return f"link {round_trip_ms:.{0 if round_trip_ms >= 10 else 1}f} ms"
+    return f"link {_milliseconds(round_trip_ms)}"
+
+
+def describe_way(round_trip_ms: float | None) -> list[str]:
+    """Return a sentence on a race's times where its engine is elsewhere; none where it is here."""
+    if round_trip_ms is None:
+        return []
+    return [f"The engine is a round trip of {_milliseconds(round_trip_ms)} away: times are its own, without the way."]
+
+
+def _milliseconds(number: float) -> str:
+    return f"{number:.{0 if number >= 10 else 1}f} ms"
 
 
 def describe_memory(memory: Memory | None) -> str:

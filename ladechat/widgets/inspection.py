@@ -6,6 +6,7 @@ from ladechat.widgets.panels.panel import why_telling
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.steps.answer_steps import AnswerSteps, RecentAnswers
 from ladechat.widgets.transcript.transcript import Transcript
+from ladechat.widgets.units import unit_of
 
 HOW_TO = "← → · Esc newest"
 
@@ -93,4 +94,4 @@ class Inspection:
                 which = " of an earlier answer"
             elif answer.finished is not None and at.place == answer.telling:
                 which = f", {why_telling(at.steps[-1])[0]}"
-            self._status.mode = f"{self._status.unit} {at.place + 1:,} of {steps:,}{which} · {HOW_TO}"
+            self._status.mode = f"{unit_of(at.answer.server)} {at.place + 1:,} of {steps:,}{which} · {HOW_TO}"

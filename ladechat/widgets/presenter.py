@@ -13,6 +13,7 @@ from ladechat.widgets.inspection import Inspection
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.steps.answer_steps import Arrangement, RecentAnswers
 from ladechat.widgets.transcript.transcript import Transcript, messages_of
+from ladechat.widgets.units import unit_of
 
 STARTING = "starting the engine …"
 READY = "ready"
@@ -82,7 +83,7 @@ class Presenter:
         self._welcome = welcome
         self._limit_meant = limit_meant
         self._now = Bookmark()
-        self._in_turn = self._continuing = self._expecting = False
+        self._in_turn = self._continuing = self._expecting = self._settings_awaited = False
         self._shown_system: str | None = None
         """The system prompt of the last question; None if unknown."""
         self._first_part: protocol.TurnFinished | None = None
@@ -98,9 +99,14 @@ class Presenter:
         return self._now.model
 
     @property
+    def server(self) -> protocol.ServerInfo | None:
+        """The server that decodes; None: this machine does."""
+        return self._now.server
+
+    @property
     def unit(self) -> str:
-        """What a step is: a pass, or of a server that does not tell those, a chunk."""
-        return formatting.unit_of(self._now.server)
+        """What a step is."""
+        return unit_of(self._now.server)
 
     @property
     def settings(self) -> protocol.Settings:
@@ -112,8 +118,13 @@ class Presenter:
         """The last value of each parameter of any decoder, as reported by the engine."""
         return self._now.parameters
 
-    def begin(self, settings: protocol.Settings, doing: str = STARTING) -> None:
-        """Show the screen before the first event, with `doing` as the activity."""
+    def begin(self, settings: protocol.Settings | None, doing: str = STARTING) -> None:
+        """Show the screen before the first event, with `doing` as the activity.
+
+        Args:
+            settings: those that the engine is started with; None: its header tells them.
+            doing: what goes on.
+        """
         self._now, self._in_turn, self._expecting = Bookmark(), False, False
         self._status.unit = self.unit
         self._keep(0)
@@ -121,7 +132,12 @@ class Presenter:
         self._side.reset()
         for part in STATUS_PARTS:
             setattr(self._status, part, "")
-        self._show_settings(settings)
+        self._settings_awaited = settings is None
+        if settings is None:
+            self._side.hide_settings()
+            self._status.decoder = ""
+        else:
+            self._show_settings(settings)
         if self._welcome:
             self._transcript.notice(self._welcome)
         self.say(doing)
@@ -200,6 +216,8 @@ class Presenter:
                 self._transcript.start("user", "You")
                 self._transcript.add(event.text)
                 self.expect_answer()
+            case protocol.Header() if self._settings_awaited:
+                self._show_settings(event.settings)
             case protocol.Loading():
                 self.say(formatting.describe_loading(event))
             case protocol.Ready():
@@ -319,7 +337,7 @@ class Presenter:
         self.say(PREPARING if self._expecting else READY)
 
     def _show_settings(self, settings: protocol.Settings) -> None:
-        self._now.settings = settings
+        self._now.settings, self._settings_awaited = settings, False
         self._now.parameters = {**self.parameters, **settings.parameters}
         self._side.show_settings(settings, self.decoders, self.parameters)
         self._status.decoder = formatting.info_of(settings.decoder, self.decoders).label

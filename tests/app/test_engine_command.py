@@ -4,13 +4,20 @@ import asyncio
 import tomllib
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ladechat.app import LadechatApp
 from ladechat.preferences import SettingsFile
-from ladechat.protocol import Configure, Pong
+from ladechat.protocol import Configure, Message, Pong
 from ladechat.screens.chat.screen import ChatScreen
+from ladechat.screens.race import RaceScreen
 from ladechat.session.engine import State
+from ladechat.session.measuring import Measuring
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.status_line import StatusLine
+from ladechat.widgets.panels.window_panel import WindowPanel
+from ladechat.widgets.race import Remarks
+from ladechat.widgets.sliders.sliders import SamplingSlider, Sliders
 from tests.app.stage import Driver, Stage, answered, ask, notices_of, replaying
 from tests.fake_engine import FakeEngine
 from tests.waiting import act, press, until
@@ -68,6 +75,29 @@ class Silent(FakeEngine):
         await self.may_begin.wait()
         self.first_words = ""
         await super().start()
+
+
+async def test_no_settings_are_shown_before_the_command_has_told_its_own() -> None:
+    engine = Silent()
+    async with Elsewhere(engine).running((120, 40)) as (pilot, stage):
+        assert not stage.app.query_one(Sliders).region.area and not stage.app.query_one(WindowPanel).region.area
+        await until(lambda: "which says" in stage.activity, pilot)
+        assert "auto" not in stage.status
+        engine.settings = replace(engine.settings, decoder="lookahead", temperature=0.5)
+        await act(pilot, engine.may_begin.set, brings=lambda: stage.activity == "ready")
+        temperature = stage.app.query_one("#slider-temperature", SamplingSlider)
+        assert temperature.region.area and temperature.number == 0.5 and "lookahead" in stage.status
+
+
+async def test_a_race_in_a_command_shows_the_way_to_it() -> None:
+    engine = FakeEngine()
+    race = Measuring(engine, [Message(role="user", content="Hi?")], ("autoregressive", "suffix"))
+    app = LadechatApp(RaceScreen(race))
+    engine._say(Pong(round_trip_ms=23.4))
+    async with app.run_test(size=(120, 40)) as pilot:
+        remarks = app.screen.query_one("#race-remarks", Remarks)
+        await until(lambda: not race.running, pilot)
+        await press(pilot, "end", brings=lambda: "round trip of 23 ms" in " ".join(remarks.sentences))
 
 
 async def test_another_model_is_refused_and_the_name_stays_in_the_prompt() -> None:

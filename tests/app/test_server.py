@@ -1,10 +1,12 @@
 """The screen with a model on a server: what it tells, and that it says what is not reported."""
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 import pytest
 
+from ladechat.app import LadechatApp
 from ladechat.protocol import (
     DecoderInfo,
     Event,
@@ -17,6 +19,12 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
+from ladechat.screens.help.explain import ExplainScreen
+from ladechat.screens.help.help import HelpScreen
+from ladechat.screens.race import RaceScreen
+from ladechat.session.measuring import Measuring
+from ladechat.session.race import Lane
+from ladechat.widgets.bars.seek_bar import Transport
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.panels.pool_panel import PoolPanel
 from ladechat.widgets.panels.server_panel import ServerPanel
@@ -24,7 +32,8 @@ from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.panels.speed_panel import SpeedPanel
 from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.stage import Stage
+from tests.app.stage import Stage, ask, entries, shows
+from tests.app.test_help import shown
 from tests.fake_engine import FakeEngine
 from tests.fake_model import ready
 from tests.waiting import act, press, until
@@ -33,6 +42,8 @@ from tests.widgets.sample_steps import finished, step
 VLLM = ServerInfo(program="vLLM 0.32.0", address="http://host/v1", passes=True, token_ids=True, logprobs=True)
 OTHER = ServerInfo(program="Ollama 0.14", address="http://host/v1", passes=False, token_ids=False, logprobs=False)
 SERVER = DecoderInfo(name="server", label="the server's decoding", help="The server decodes as it was started.")
+A_PASS = re.compile(r"\bpass", re.IGNORECASE)
+NOT_TOLD = "Not reported: passes, drafts, window, pool, tree, pseudo states."
 FIGURES = ServerFigures(tokens=4, passes=2, drafted=10, accepted=2, tokens_per_second=51.5)
 
 
@@ -152,3 +163,97 @@ async def test_a_local_model_after_a_server_has_its_panels_again() -> None:
         stage.say(ready(Settings()))
         await until(lambda: not stage.app.query_one(ServerPanel).region.area, pilot)
         assert stage.app.query_one(PoolPanel).unreported == ""
+
+
+async def test_an_answer_stays_that_of_its_server_when_another_model_takes_over() -> None:
+    stage = OnStage(FakeEngine(hold_loading=True))
+    async with stage.running((120, 40)) as (pilot, _):
+        panel, speed = stage.app.query_one(ServerPanel), stage.app.query_one(SpeedPanel)
+        steps = passes(["A"], ["b"], ["c"])
+        stage.say(of_server(OTHER), started(), *steps, ended(steps))
+        stage.say(of_server(VLLM))
+        await until(lambda: VLLM.program in texts_of(panel), pilot)
+        assert "here" not in texts_of(panel), "the figures are another server's"
+        assert "3 chunks" in texts_of(speed)
+        look = stage.screen.view.presenter.inspection.look_at_step
+        await act(pilot, lambda: look(1, 1), brings=lambda: "chunk 2 of 3" in stage.status)
+        assert OTHER.program in texts_of(panel) and "2 chunks" in texts_of(speed)
+        await press(pilot, "escape", brings=lambda: VLLM.program in texts_of(panel))
+        stage.say(ready(Settings()))
+        await until(lambda: not panel.region.area, pilot)
+        assert "chunk" in stage.app.query_one(PoolPanel).unreported
+        await act(pilot, lambda: look(1, 0), brings=lambda: "chunk 1 of 3" in stage.status)
+        assert panel.region.area
+
+
+async def test_in_the_chat_of_a_server_a_race_is_refused_with_the_command_that_has_one() -> None:
+    stage = OnStage(FakeEngine(hold_loading=True))
+    async with stage.running() as (pilot, _):
+        stage.say(of_server(VLLM))
+        await ask(pilot, "/race Hi?", brings=lambda: "ladechat race --server" in stage.notice)
+        assert stage.in_front()
+
+
+async def test_keys_palette_and_help_say_chunk_where_a_step_is_one() -> None:
+    stage = OnStage(FakeEngine(hold_loading=True))
+    async with stage.running((160, 200)) as (pilot, _):
+        steps = passes(["A"], ["b"], ["c"])
+        stage.say(of_server(OTHER), started(), *steps, ended(steps))
+        await until(lambda: OTHER.program in texts_of(stage.app.query_one(ServerPanel)), pilot)
+        offered = entries(stage.app)
+        assert offered["Look"].help.startswith("A hue for each chunk")
+        assert offered["Slow motion"].help.startswith("Four chunks a second")
+        tooltips = [active.tooltip for active in stage.screen.active_bindings.values()]
+        assert tooltips and not [text for text in tooltips if A_PASS.search(text)]
+        await press(pilot, "question_mark", brings=shows(pilot, ExplainScreen))
+        assert "four chunks a second" in shown(stage.app) and not A_PASS.search(shown(stage.app).replace(NOT_TOLD, ""))
+        await press(pilot, "escape", brings=stage.in_front)
+        await press(pilot, "f1", brings=shows(pilot, HelpScreen))
+        text = shown(stage.app)
+        keys, _, papers = text.partition("Panels")
+        assert "A chunk of the server's stream" in keys and "Look back, chunk by chunk" in keys
+        assert not A_PASS.search(keys.replace("It does not tell its passes.", ""))
+        assert "Jacobi" not in text and "n-gram" not in papers.partition("The papers")[0]
+
+
+async def test_the_help_on_a_server_that_tells_passes_explains_none_of_our_own_drafts() -> None:
+    stage = OnStage(FakeEngine(hold_loading=True))
+    async with stage.running((160, 200)) as (pilot, _):
+        stage.say(of_server(VLLM))
+        await until(lambda: VLLM.program in texts_of(stage.app.query_one(ServerPanel)), pilot)
+        await press(pilot, "f1", brings=shows(pilot, HelpScreen))
+        text = shown(stage.app)
+        assert "One forward pass of the model" in text and "Look back, pass by pass" in text
+        assert "The server's own." in text and "Jacobi" not in text and "attention mask of" not in text
+
+
+def lane(info: ServerInfo) -> Lane:
+    """An answer of a server in a race."""
+    steps = passes(["A"], [" b"], [" c", "d."])
+    return Lane("server", info.program, started().settings, steps, ended(steps), info)
+
+
+@pytest.mark.parametrize(
+    ("infos", "unit"), [((VLLM, VLLM), "pass"), ((OTHER, OTHER), "chunk"), ((VLLM, OTHER), "step")], ids=str
+)
+async def test_the_clock_of_a_race_counts_what_a_step_is(infos: Sequence[ServerInfo], unit: str) -> None:
+    race = Measuring(FakeEngine(), [Message(role="user", content="Hi?")])
+    race.lanes, race.running = [lane(info) for info in infos], False
+    screen = RaceScreen(race)
+    app = LadechatApp(screen)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(lambda: screen.track is not None, pilot)
+        await press(pilot, "home", "right", brings=lambda: f"{unit} 1 of 3" in transport(app))
+        assert f"{unit} by {unit}" in transport(app)
+        assert next(key for key in screen.active_bindings.values() if key.binding.id == "step_back").tooltip == (
+            f"One {unit} back."
+        )
+        await press(pilot, "f1", brings=shows(pilot, HelpScreen))
+        text = shown(app)
+        assert SERVER.help in text and "The server's own." in text
+        assert bool(A_PASS.search(text.partition("Keys")[2])) == (unit == "pass")
+
+
+def transport(app: LadechatApp) -> str:
+    bar = app.screen.query_one(Transport)
+    return " ".join((bar.state, *bar.facts))

@@ -12,6 +12,7 @@ ATTRIBUTES = {
     "lang", "charset", "http-equiv", "content", "name", "class", "scope", "type", "min", "max", "value", "aria-label",
     "autocomplete", "id", "href", "step", "role", "viewbox", "preserveaspectratio", "x", "y", "width", "height",
     "data-name", "data-passes", "data-seconds", "data-outcome", "data-running",
+    "data-unit",
 }  # fmt: skip
 """All that a page is made of: nothing that would fetch, link elsewhere, or run."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import ssl
 import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -115,18 +116,25 @@ class ScriptedServer:
     Args:
         pages: what it answers, by path. A path that is not there is answered by 404.
         replies: the answers to the chat requests, in turn; the last one again and again.
+        tls: speaks https with this certificate; None: http.
 
     Attributes:
         requests: all that it was asked.
         running: how many chat requests have a connection now.
     """
 
-    def __init__(self, pages: dict[str, Reply] | None = None, *replies: Reply | Sequence[Part]) -> None:
+    def __init__(
+        self,
+        pages: dict[str, Reply] | None = None,
+        *replies: Reply | Sequence[Part],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.pages = dict(VLLM if pages is None else pages)
         self.replies = deque(one if isinstance(one, Reply) else Reply(one) for one in replies)
         self.requests: list[Request] = []
         self.running = 0
         self.port = 0
+        self._tls = tls
         self._loop = asyncio.new_event_loop()
         self._released = asyncio.Event()
         self._server: asyncio.Server | None = None
@@ -135,7 +143,7 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"{'http' if self._tls is None else 'https'}://127.0.0.1:{self.port}/v1"
 
     @property
     def chats(self) -> list[Any]:
@@ -172,7 +180,7 @@ class ScriptedServer:
         return done.result(timeout=30)
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=1 << 24)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=1 << 24, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _close(self) -> None:

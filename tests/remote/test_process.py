@@ -1,6 +1,7 @@
 """The engine of a server as a process of its own, asked by the commands and by the app."""
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -67,8 +68,10 @@ def test_ask_prints_what_came_before_a_fault_and_says_it() -> None:
         (("ask", "--server", "localhost:8000", "Hi?"), "begins with http:// or https://"),
         (("ask", "--server", "http://me:hunter2@host", "Hi?"), "has a name or a password in it"),
         (("ask", "--server", "http://host", "--decoder", "suffix", "Hi?"), "a server decodes as it was started"),
-        (("bench", "--model", "http://host"), "ladechat race --server URL --server URL"),
-        (("tune", "--model", "http://host"), "ladechat race --server URL --server URL"),
+        (("bench", "--server", "http://127.0.0.1:1"), "127.0.0.1:1 cannot be reached"),
+        (("bench", "--server", "http://host", "--dtype", "float16"), "--dtype is for decoders of this program"),
+        (("bench", "--server", "http://host", "--questions", "none"), "There are no questions 'none'"),
+        (("tune", "--model", "http://host"), "ladechat bench --server URL"),
         (("race", "--server", "http://host", "--decoders", "auto,suffix", "Hi?"), "leave out one of them"),
         (("race", *["--server", "http://host"] * 5, "Hi?"), "2 to 4 servers, not 5"),
     ],
@@ -96,6 +99,20 @@ def test_servers_that_tell_no_tokens_are_compared_by_their_text() -> None:
         alone = ladechat("race", "--server", one.url, "Hi?")
     assert "✗ The first difference is after 6 characters." in raced.stdout
     assert "✓ 9 of 9 characters identical" in alone.stdout and "(2)" in alone.stdout
+
+
+def test_the_bench_asks_servers_its_questions_and_sums_up(tmp_path: Path) -> None:
+    (tmp_path / "two.toml").write_text('prompts = ["Hi?", ["Why?", "And then?"]]')
+    arguments = ("--questions", str(tmp_path / "two.toml"), "--rounds", "1", "--json", str(tmp_path / "figures.json"))
+    day = openai_stream("The pool ", "keeps n-grams.", prompt_tokens=5, completion_tokens=5)
+    with ScriptedServer(None, STREAM) as vllm, ScriptedServer(OPENAI, day) as other:
+        measured = ladechat("bench", "--server", vllm.url, "--server", other.url, *arguments)
+        assert [chat["messages"][-1]["content"] for chat in other.chats] == ["Hi?", "Why?"]
+    lines = [line.split() for line in measured.stdout.splitlines()]
+    assert lines[1][1:4] == ["8", "4", "2.00"] and lines[2][1:4] == ["10", "–", "–"]
+    assert "2 of 2 questions: all texts equal" in measured.stdout
+    figures = json.loads((tmp_path / "figures.json").read_text())["servers"]
+    assert [one["tokens"] for one in figures] == [8, 10]
 
 
 def test_a_key_goes_to_the_server_that_it_is_meant_for_and_to_no_other() -> None:

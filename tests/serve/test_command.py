@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from ladechat.serve.access import Access
 from ladechat.serve.commands import address, explained
 from ladechat.shell import cli
+from tests.remote.scripted_server import ScriptedServer, vllm_stream
 from tests.serve.fake_app import children, until_gone
 from tests.session.streams import GOLDEN
 from tests.waiting import patience
@@ -136,6 +137,21 @@ async def test_a_recording_is_shown_in_a_tab_until_the_server_is_told_to_end(num
         assert (output, errors.count(b"\n")) == (b"", 2), errors
         assert served.url.split("/")[3].encode() not in errors
         await until_gone(*apps)
+
+
+async def test_in_a_tab_a_server_of_a_model_is_asked() -> None:
+    with ScriptedServer(
+        None, vllm_stream([(1, "The")], [(2, " pool"), (3, " keeps")], accepted=[1], drafted=5)
+    ) as server:
+        async with program("--server", server.url, "--no-save") as served, ClientSession() as session:
+            async with served.open_tab(session) as browser:
+                await until_drawn(browser, b"ready")
+                await browser.send_json(["stdin", "Hi?\r"])
+                await until_drawn(browser, b"2 passes")
+            served.process.terminate()
+            _, errors = await asyncio.wait_for(served.process.communicate(), patience())
+        assert b"loads the model" not in errors
+        assert [chat["messages"][-1]["content"] for chat in server.chats] == ["Hi?"]
 
 
 @pytest.mark.full

@@ -10,10 +10,11 @@ from ladechat.remote.reports import Asked, Ended, Report
 
 @dataclass(frozen=True)
 class Request:
-    """Where an answer is asked for, and with what."""
+    """Where an answer is asked for, with what, and whether the prompt's end already opens the model's thoughts."""
 
     url: str
     body: dict[str, Any]
+    thinks: bool = False
 
 
 class Reader(Protocol):

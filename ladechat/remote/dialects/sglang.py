@@ -12,11 +12,14 @@ import msgspec
 from ladechat.protocol import ServerFigures
 from ladechat.remote.connection import Connection
 from ladechat.remote.dialects.dialect import Request, reason_of
-from ladechat.remote.faults import ServerFault
+from ladechat.remote.faults import NotThere, ServerFault
 from ladechat.remote.json_values import at, count_at, counts_at, list_at, text_at
 from ladechat.remote.reports import Asked, Prompt, Report, step_of
+from ladechat.remote.thoughts import OPEN
 
 SEEDS = 2**32
+TOKENS_OF_A_MARK = 8
+"""The tokens at the end of a prompt that may be a mark, with line breaks."""
 
 
 class SGLang:
@@ -45,7 +48,17 @@ class SGLang:
             **({"sampling_seed": asked.seed % SEEDS} if settings.temperature else {}),
         }
         body = {"input_ids": prompt, "sampling_params": sampling, "stream": True, "return_logprob": True}
-        return Request(f"{connection.address.root}/generate", body)
+        thinks = not asked.goes_on and await self._opens_thoughts(connection, asked.model, prompt[-TOKENS_OF_A_MARK:])
+        return Request(f"{connection.address.root}/generate", body, thinks)
+
+    async def _opens_thoughts(self, connection: Connection, model: str, end: list[int]) -> bool:
+        """Return whether a prompt with this end has the first mark of the thoughts, as some chat templates write it."""
+        question = {"model": model, "tokens": end, "skip_special_tokens": False}
+        try:
+            answer = await connection.post(f"{connection.address.root}/detokenize", question)
+        except NotThere:
+            return False
+        return text_at(answer, "text").rstrip().endswith(OPEN)
 
     def reader(self, asked: Asked) -> "GenerateReader":
         """Return the reader of its answer."""

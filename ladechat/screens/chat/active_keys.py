@@ -13,7 +13,7 @@ from ladechat.keys import (
     WALK_KEYS,
 )
 from ladechat.screens.chat.context import ChatContext
-from ladechat.screens.footer import leave_out, relabel
+from ladechat.screens.footer import leave_out, relabel, say_unit
 
 
 class ActiveKeys:
@@ -66,8 +66,7 @@ class ActiveKeys:
             relabel(bindings, "slow", "Fast" if narrow else "Full speed")
         if pace.paused:
             relabel(bindings, "pause", "Go on")
-        if self._presenter.unit != "pass":
-            relabel(bindings, "take_step", f"One {self._presenter.unit}")
+        say_unit(bindings, self._presenter.unit)
         if narrow:
             relabel(bindings, "take_step", self._presenter.unit.capitalize())
             leave_out(bindings, LEFT_OUT_WHERE_NARROW)

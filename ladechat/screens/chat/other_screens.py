@@ -9,6 +9,7 @@ from ladechat.screens.learn.lesson_session import lesson_session
 from ladechat.screens.learn.screen import LearnScreen
 from ladechat.screens.race import RaceScreen
 from ladechat.session.engine import State
+from ladechat.session.measuring import ONE_WAY
 from ladechat.widgets.formatting import name_of
 
 RACE_OPTIONS = (
@@ -39,6 +40,8 @@ class OtherScreens:
         session = self._session
         if session.state is State.ENDED:
             return self._chat.no_engine
+        if self._chat.view.presenter.server is not None:
+            return ONE_WAY
         if session.asking or session.waiting:
             return STOP_FIRST
         if session.racing:

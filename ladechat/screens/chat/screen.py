@@ -138,9 +138,14 @@ class ChatScreen(StyledOnce[None]):
         """The decoders that the engine has announced."""
         return self.view.presenter.decoders.values()
 
+    @property
+    def unit(self) -> str:
+        """What a step is."""
+        return self.view.presenter.unit
+
     def commands(self) -> Iterable[SystemCommand]:
         """Yield the commands of the palette: the actions of all keys, other commands, and every decoder."""
-        yield from commands(self.app, self, APP_KEYS)
+        yield from commands(self.app, self, APP_KEYS, self.unit)
         yield self._others.learn_command()
         for one in COMMANDS:
             if one.title:
@@ -159,7 +164,7 @@ class ChatScreen(StyledOnce[None]):
         session.show, session.give_back, session.recorder.failed = self.show, self.give_back, self._recordings.failed
         session.model_taken, session.model_refused = models.model_taken, models.model_refused
         session.changed = self._frames.due
-        self.view.presenter.begin(self._session.requested)
+        self.view.presenter.begin(None if self._chat.engine_command else self._session.requested)
         self._recordings.show_recording()
         self._questions.remember()
         if self.saved.open(self._opened) and self._instructed is not None:

@@ -18,9 +18,9 @@ from ladechat.widgets.cells import printable
 from ladechat.widgets.too_small import TooSmall
 
 NOTHING = "No panel is on the screen. F2 shows them; below 70 columns they take the room of the conversation."
-TOO_FAST_IN_CHUNKS = ("too fast?", "F6: four chunks a second. Space: pause. →: one chunk.")
-TOO_FAST = ("too fast?", "F6: four passes a second. Space: pause. →: one pass. F10: the mask alone.")
+TOO_FAST = "F6: four passes a second. Space: pause. →: one pass."
 """Shown on screens that have these keys."""
+MASK_ALONE = " F10: the mask alone."
 
 
 class ExplainScreen(StyledOnce[None], ModalScreen[None]):

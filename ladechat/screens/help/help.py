@@ -13,9 +13,11 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
+from ladechat.catalog import SERVER
 from ladechat.commands import COMMANDS
 from ladechat.keys import HELP_KEYS, key_names
 from ladechat.protocol import DecoderInfo
+from ladechat.screens.footer import key_in_unit
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
@@ -23,6 +25,7 @@ from ladechat.widgets.cells import printable
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.sliders.sliders import TEMPERATURE_HELP, TOP_P_HELP, Sliders
 from ladechat.widgets.too_small import TooSmall
+from ladechat.widgets.units import CHUNK, PASS, STEP, in_unit
 
 Rows = Sequence[tuple[str, str]]
 """Names, each with its explanation."""
@@ -45,6 +48,15 @@ PASSES = (
     ("tokens a pass", "S in the papers. Divided by the cost of a pass, in plain passes, it is the speedup."),
 )
 """The explanations for all screens."""
+SERVED = {
+    PASS: (
+        *PASSES[:2],
+        ("tokens a pass", "A pass is one run of the model. It gives a token, and the drafts it accepts."),
+    ),
+    CHUNK: (("a colour", "A chunk of the server's stream: text that came together. It does not tell its passes."),),
+    STEP: (("a colour", "One forward pass, or of a server that does not tell those, a chunk of its stream."),),
+}
+"""The same where a server decodes, by what a step is."""
 
 DRAWN = (
     "The token is drawn first, from the same random numbers as in plain decoding; a draft is accepted if it is that "
@@ -61,6 +73,11 @@ ALWAYS = (
     ("more of it", "/learn in the chat, or ladechat learn: seven scenes, ten minutes, on the real engine."),
 )
 """What holds for every answer."""
+OF_A_SERVER = (
+    ("the text", "The server's own. Settings act from the next answer on; how it decodes was set when it was started."),
+    ALWAYS[-1],
+)
+"""What holds for every answer of a server."""
 
 LOOKAHEAD = "Break the Sequential Dependency of LLM Inference Using Lookahead Decoding"
 TRANSFER = "Parallel Decoding via Hidden Transfer for Lossless Large Language Model Acceleration"
@@ -78,20 +95,28 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
         decoders: the decoders that can be chosen.
         subjects: headings for the screen's keys, each with the ids of its keys; empty: one heading for all.
         first: the sections at the top, with what the user has to know first.
+        unit: what a step is.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(HELP_KEYS)
 
     def __init__(
-        self, screen: Screen[None], decoders: Iterable[DecoderInfo], subjects: Subjects = (), first: Sections = ()
+        self,
+        screen: Screen[None],
+        decoders: Iterable[DecoderInfo],
+        subjects: Subjects = (),
+        first: Sections = (),
+        unit: str = PASS,
     ) -> None:
         super().__init__()
         self._first = first
-        self._keys = [one for one in screen.BINDINGS if isinstance(one, Binding)]
+        self._unit = unit
+        self._keys = [key_in_unit(one, unit) for one in screen.BINDINGS if isinstance(one, Binding)]
         self._subjects = subjects
         self._decoders = list(decoders)
+        self._served = any(info.name == SERVER.name for info in self._decoders)
         self._sliders = bool(screen.query(Sliders))
-        self._panels = [panel for panel in screen.query(Panel) if panel.SHOWS]
+        self._panels = [panel for panel in screen.query(Panel) if panel.shows and not panel.unreported]
 
     def compose(self) -> ComposeResult:
         with VerticalScroll():
@@ -105,19 +130,23 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
     def _sections(self) -> Iterable[tuple[str, Rows]]:
         """Yield the sections: a few lines about the colours, then the keys, which most users want, then the rest."""
         yield from self._first
-        yield "What you see", PASSES
+        yield "What you see", self._seen
         yield from self._key_sections()
-        if here := [(panel.title, panel.SHOWS) for panel in self._panels if panel.region.area]:
+        if here := [(panel.title, panel.shows) for panel in self._panels if panel.region.area]:
             yield "Panels", here
-        away = [(panel.title, f"{panel.SHOWS} {panel.COMES}") for panel in self._panels if not panel.region.area]
+        away = [(panel.title, f"{panel.shows} {panel.COMES}") for panel in self._panels if not panel.region.area]
         if away and SHOWS_PANELS in (key.id for key in self._keys):
             yield "Not on the screen now", away
         if self._sliders:
             yield "What you can set", [*self._settings(), ("T", TEMPERATURE_HELP), ("P", TOP_P_HELP)]
         if self._decoders:
             yield "Decoders", [(info.label, info.help) for info in self._decoders]
-        yield "Good to know", ALWAYS
+        yield "Good to know", OF_A_SERVER if self._served else ALWAYS
         yield "The papers", PAPERS
+
+    @property
+    def _seen(self) -> Rows:
+        return SERVED[self._unit] if self._served else PASSES
 
     def _key_sections(self) -> Iterable[tuple[str, Rows]]:
         """Yield the keys by subject, with the equivalent commands on screens with a prompt."""
@@ -125,7 +154,8 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
         commands = {one.action: f" (/{one.name})" for one in COMMANDS}
         for heading, ids in self._subjects:
             group = [keys[id_] for id_ in ids]
-            yield heading, [(key_names(one), f"{one.tooltip}{commands.get(one.action, '')}") for one in group]
+            rows = [(key_names(one), f"{one.tooltip}{commands.get(one.action, '')}") for one in group]
+            yield in_unit(heading, self._unit), rows
         if not self._subjects:
             yield "Keys", [(key_names(one), one.tooltip) for one in self._keys]
 

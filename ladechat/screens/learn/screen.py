@@ -127,6 +127,11 @@ class LearnScreen(OverChat):
         return self._presenter.decoders.values()
 
     @property
+    def unit(self) -> str:
+        """What a step is."""
+        return self._presenter.unit
+
+    @property
     def _scene(self) -> Scene:
         return CHAPTERS[self._progress.number]
 

@@ -22,7 +22,7 @@ from ladechat.protocol import (
     ExchangeRemoved,
     TurnStarted,
 )
-from ladechat.screens.footer import leave_out, relabel_pause
+from ladechat.screens.footer import leave_out, relabel_pause, say_unit
 from ladechat.screens.over_chat import OverChat
 from ladechat.screens.replay.reading_on import read_on
 from ladechat.screens.view import ConversationView, commands, welcome
@@ -72,7 +72,7 @@ class ReplayScreen(OverChat):
         self._bookmarks: dict[int, Bookmark] = {}
         self._wanted: Callable[[], None] | None = None
         self._notices_shown = 0
-        self._offered: tuple[bool, bool] | None = None
+        self._offered: tuple[bool, bool, str] | None = None
         self._reading: Worker[None] | None = None
         self._frames = Frames(self, self.show_due)
 
@@ -80,6 +80,11 @@ class ReplayScreen(OverChat):
     def decoders(self) -> Iterable[DecoderInfo]:
         """The decoders in the recording."""
         return self.view.presenter.decoders.values()
+
+    @property
+    def unit(self) -> str:
+        """What a step is."""
+        return self.view.presenter.unit
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -177,22 +182,21 @@ class ReplayScreen(OverChat):
     def _show_place(self) -> None:
         player = self.player
         mark = "▶" if player.playing else "■" if player.at_end else "‖"
-        turn = player.turn
+        turn, steps = player.turn, self.recording.steps_before
         more = "" if self.recording.complete else "+"
         now, whole = _clock(player.seconds), _clock(self.recording.seconds)
-        unit = self.view.presenter.unit
         reading = f" · reading {self.recording.share:.0%} …" if more else ""
         self._transport.state = f"{mark} {player.speed:g}×{reading if self._wanted is not None else ''}"
         self._transport.facts = (
             f"{now} of {whole}{more}",
-            f"{unit} {self.recording.steps_before[player.position]:,} of {self.recording.steps_before[-1]:,}{more}",
+            f"{self.unit} {steps[player.position]:,} of {steps[-1]:,}{more}",
             f"question {turn.number if turn else 0} of {len(self.recording.turns)}{more}",
         )
         self._transport.fraction, self._transport.known = player.fraction, self.recording.share
         self.view.show_pace(None, paused=not player.playing and not player.at_end)
         cut = BROKEN_OFF if player.at_end and self.view.presenter.answering else ""
         self.view.presenter.warn(cut)
-        if (offered := (player.playing, player.at_end)) != self._offered:
+        if (offered := (player.playing, player.at_end, self.unit)) != self._offered:
             self._offered = offered
             self.refresh_bindings()
         if player.playing:
@@ -216,6 +220,7 @@ class ReplayScreen(OverChat):
     def active_bindings(self) -> dict[str, ActiveBinding]:
         """Hides the search in a narrow footer, to make room for the key that leaves."""
         bindings = super().active_bindings
+        say_unit(bindings, self.unit)
         relabel_pause(bindings, self.player.playing, self.player.at_end)
         if self.size.width < WHOLE_FOOTER_CELLS:
             leave_out(bindings, ("search",))
@@ -328,7 +333,7 @@ class ReplayScreen(OverChat):
 
     def commands(self) -> Iterable[SystemCommand]:
         """Yield the commands of the palette: the actions of all keys, and a jump to every question of the recording."""
-        yield from commands(self.app, self, REPLAY_KEYS)
+        yield from commands(self.app, self, REPLAY_KEYS, self.unit)
         for turn in self.recording.turns:
             question = shorten(" ".join(turn.question.split()), QUESTION_CELLS)
             jump = partial(self._jump, turn.position + 1)

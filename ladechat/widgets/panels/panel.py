@@ -72,6 +72,11 @@ class Panel(Widget):
         return self.NAME
 
     @property
+    def shows(self) -> str:
+        """The general description, which may depend on who decodes."""
+        return self.SHOWS
+
+    @property
     def moment(self) -> str:
         """Which pass is shown, unless it is the newest; else ""."""
         return ""

@@ -7,8 +7,9 @@ from rich.style import Style
 from ladechat import protocol
 from ladechat.protocol import ServerFigures, ServerInfo
 from ladechat.widgets.cells import printable, shorten
-from ladechat.widgets.formatting import plural, unit_of, what_is_reported
+from ladechat.widgets.formatting import plural, what_is_reported
 from ladechat.widgets.panels.panel import AnswerPanel, Row
+from ladechat.widgets.units import unit_of
 
 LEAST_TABLE_ROWS = 3
 """A table of fewer rows says nothing: head and one figure, and an empty row above it."""
@@ -37,25 +38,30 @@ class ServerPanel(AnswerPanel):
 
     info: ServerInfo | None = None
     """The server; None: this machine decodes."""
+    _answered = True
+    """Whether the answer on the screen is its own."""
 
     def forget(self) -> None:
         self._tokens = self._timed_tokens = self._steps = self._thoughts = 0
         self._ms = 0.0
         self._finished: protocol.TurnFinished | None = None
 
-    def show_server(self, info: ServerInfo | None) -> None:
-        """Show another server."""
-        self.info = info
+    def show_server(self, info: ServerInfo | None, *, answered: bool) -> None:
+        """Show another server, and figures if the answer on the screen is its own."""
+        if self._answered and not answered:
+            self.forget()
+        self.info, self._answered = info, answered
         self.redraw()
 
     def show_step(self, step: protocol.Step) -> None:
-        if self.info is None:
+        if self.info is None or not self._answered:
             return
         self._tokens += len(step.token_ids)
         self._thoughts += step.reasoning
         self._steps += 1
         self._ms += step.timing.step_ms
-        self._timed_tokens += len(step.token_ids) if self._ms else 0  # the first step's time is that of the prompt
+        timed = step.timing.step_ms > 0  # the time of a first step, also of a continuation, is that of the prompt
+        self._timed_tokens += len(step.token_ids) if timed else 0
         self._finished = None
         self.redraw()
 

@@ -1,7 +1,14 @@
 """What the speed panel says of a server's answer: by the server's own count, once it has reported that."""
 
 from ladechat.protocol import ServerFigures, ServerInfo, Step, TurnFinished
-from ladechat.widgets.formatting import counted, duration, unit_of
+from ladechat.widgets.formatting import counted, duration
+from ladechat.widgets.units import CHUNK, PASS, unit_of
+
+SHOWS_OF_A_SERVER = {
+    PASS: "Tokens a pass, drafts accepted, tokens a second as they came here; a bar is a pass, as high as its tokens.",
+    CHUNK: "Chunks of text, and how many came a second; a bar is a chunk.",
+}
+"""What the speed panel shows of a server's answer, by what a step is."""
 
 
 class ServerSpeed:

@@ -98,6 +98,7 @@ class SidePanels(Vertical):
         self.looked_at: LookedAt | None = None
         self.shown = View.PANELS
         self._decoder = ""
+        self._server: ServerInfo | None = None
         self._sizes: Sizes | None = None
         """W, N and G of a decoder that has them."""
         self._roomy = False
@@ -135,7 +136,7 @@ class SidePanels(Vertical):
         for step in steps:
             self.arrangement = self.arrangement.after_step(step)
             self.answer.add(step, self.arrangement)
-            self.answer.decoder = self._decoder
+            self.answer.decoder, self.answer.server = self._decoder, self._server
         if self.looked_at is None:
             self._count(steps)
             self._apply()
@@ -148,13 +149,21 @@ class SidePanels(Vertical):
             panel.show_model(model.layers, model.trained)
 
     def show_server(self, server: ServerInfo | None) -> None:
-        """Show the server that decodes, and in all panels of drafts that it does not tell them; None: no server."""
+        """Show the server that decodes from now on; None: this machine does."""
+        self._server = server
+        self._show_who_decoded()
+        self._apply()
+
+    def _show_who_decoded(self) -> None:
+        """Show which server has decoded the answer in the panels, and in those of drafts that it does not tell them."""
+        answer = self.looked_at.answer if self.looked_at else self.answer
+        server = answer.server if answer else self._server
         self.query_one(SpeedPanel).server = server
-        self.query_one(ServerPanel).show_server(server)
-        for panel in self.query(AnswerPanel):
+        now = server if self.looked_at else self._server
+        self.query_one(ServerPanel).show_server(now, answered=server == now)
+        for panel in self.query(Panel):
             if not isinstance(panel, SpeedPanel | ServerPanel):
                 panel.unreported = "" if server is None else what_is_reported(server)
-        self._apply()
 
     def show_costs(self, costs: Sequence[PassCost]) -> None:
         """Show what passes cost on this machine, where there is a panel for it."""
@@ -235,6 +244,7 @@ class SidePanels(Vertical):
         self.looked_at = LookedAt(answer, steps, token + sum(len(step.token_ids) for step in steps[:-1]))
         if not known or place < len(known):
             known = []
+            self._show_who_decoded()
             self._forget()
         self._count(steps[len(known) :])
         self.query_one(BiographyPanel).show_token(steps, self.looked_at.token)
@@ -245,6 +255,7 @@ class SidePanels(Vertical):
         """Show the newest step again."""
         if self.looked_at is not None:
             self.looked_at = None
+            self._show_who_decoded()
             self._count_anew()
 
     def _count_anew(self) -> None:
@@ -279,6 +290,7 @@ class SidePanels(Vertical):
         self, settings: Settings, decoders: Mapping[str, DecoderInfo], known: Mapping[str, Value]
     ) -> None:
         """Set the decoder's sliders to the engine's values; see `Sliders.show` for `known`."""
+        self.query_one("#controls").display = True
         info = info_of(settings.decoder, decoders)
         by_hand = None if info.by_hand is None else info_of(info.by_hand, decoders)
         values = {**known, **settings.parameters}
@@ -295,6 +307,11 @@ class SidePanels(Vertical):
         )
         self._decoder = info.name
         self._apply()
+
+    def hide_settings(self) -> None:
+        """Hide the sliders and the window: nobody knows of them until `show_settings`."""
+        self.query_one("#controls").display = False
+        self.restore(self.arrangement._replace(window=False))
 
     def restore(self, arrangement: Arrangement) -> None:
         """Restore an arrangement of the same decoder."""
@@ -362,9 +379,10 @@ class SidePanels(Vertical):
         self.point_at()
         self.answer = AnswerSteps()
         self.show_untimed(None if self._slowed else 0)
-        self.restore(self.arrangement.for_turn())
         if self.looked_at is None:
+            self._show_who_decoded()
             self._forget()
+        self.restore(self.arrangement.for_turn())
 
     def _forget(self) -> None:
         for panel in self.query(AnswerPanel):

@@ -11,11 +11,12 @@ from textual.reactive import reactive
 
 from ladechat import protocol
 from ladechat.widgets.cells import BLOCKS, ELLIPSIS, cell_len
-from ladechat.widgets.formatting import counted, division, duration, gain, percent, unit_of
+from ladechat.widgets.formatting import counted, division, duration, gain, percent
 from ladechat.widgets.panels.panel import AnswerPanel, Row, longest
-from ladechat.widgets.panels.server_speed import ServerSpeed
+from ladechat.widgets.panels.server_speed import SHOWS_OF_A_SERVER, ServerSpeed
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.steps.pass_times import PassTimes, Times
+from ladechat.widgets.units import unit_of
 
 RECENT_MS = 2000.0
 """Tokens per second are measured over the latest steps that took this long together."""
@@ -74,6 +75,10 @@ class SpeedPanel(AnswerPanel):
 
     server: reactive[protocol.ServerInfo | None] = reactive(None)
     """The server that decodes; None: this machine does."""
+
+    @property
+    def shows(self) -> str:
+        return self.SHOWS if self.server is None else SHOWS_OF_A_SERVER[unit_of(self.server)]
 
     def forget(self) -> None:
         self._served = None if self.server is None else ServerSpeed(self.server)

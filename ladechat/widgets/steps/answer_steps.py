@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 from textual.message import Message
 
-from ladechat.protocol import DecoderInfo, PolicyChoice, Step, TurnFinished, one_by_one
+from ladechat.protocol import DecoderInfo, PolicyChoice, ServerInfo, Step, TurnFinished, one_by_one
 from ladechat.widgets.steps.explained import EARLIER
 
 TRANSFER = "transfer"
@@ -106,6 +106,7 @@ class AnswerSteps:
 
     Attributes:
         decoder: the name of the decoder of the latest step.
+        server: the server that decoded it; None: this machine did.
         finished: the totals of the answer, once it has ended.
         remembered: number of tokens drafted from n-grams of earlier answers.
         last_accepting: the index of the latest step that emitted several tokens; None without any.
@@ -115,6 +116,7 @@ class AnswerSteps:
 
     def __init__(self) -> None:
         self.decoder = ""
+        self.server: ServerInfo | None = None
         self.finished: TurnFinished | None = None
         self.remembered = 0
         self.last_accepting: int | None = None
