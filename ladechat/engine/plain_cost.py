@@ -76,7 +76,7 @@ class PlainStepCost:
         return took
 
     def observe(self, cache_length: int, seconds: float, overhead: float) -> None:
-        """Record a plain step of the decoder: its pass, and what the engine did for it besides."""
+        """Record a plain step of the decoder: its pass, and what the engine did around it."""
         self._add(cache_length, seconds)
         self._engine.add(overhead)
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from ladechat import catalog
-from ladechat.engine.plain_cost import PlainStepCost
 from ladechat.protocol import (
     Configure,
     Failed,
@@ -130,17 +129,3 @@ def test_the_estimate_is_the_sum_of_what_the_steps_say(engine: Inside) -> None:
     estimate = credible_speedup(speedup, len(finished.token_ids) / finished.steps)  # none on a busy machine
     assert finished.estimated_speedup == (None if estimate is None else pytest.approx(estimate, rel=1e-3))
     assert finished.decode_seconds == pytest.approx(sum(step.timing.step_ms for step in steps) / 1000, rel=1e-3)
-
-
-def test_only_plain_steps_tell_what_the_engine_takes_for_a_plain_one(
-    engine: Inside, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Writing a window and a pool takes five times as long, and was counted as plain decoding's."""
-    told: list[float] = []
-    monkeypatch.setattr(PlainStepCost, "observe", lambda cost, length, seconds, overhead: told.append(overhead))
-    engine.ask(QUESTION)
-    assert not told
-    engine.send(Configure(decoder="autoregressive"))
-    engine.until(SettingsApplied)
-    _, finished = engine.ask(QUESTION)
-    assert len(told) == finished.steps
