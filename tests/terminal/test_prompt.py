@@ -30,7 +30,7 @@ def test_a_new_line_the_users_editor_and_a_file(start: Start, tmp_path: Path, mo
     terminal.ask("@notes.txt")
     terminal.wait_for("The text and its file", shows(" one"), shows("with notes.txt (about 6 tokens)"))
     terminal.press("Enter")
-    screen = terminal.wait_for("The end of the answer", SUMMARY.search, shows("/limit raises it"))
+    screen = terminal.wait_for("The end of the answer", SUMMARY.search, shows("/continue"), shows("raises it"))
     assert "The pool keeps n-grams." in screen and "at most 20 tokens" in screen
     terminal.press("C-q")
     assert terminal.wait_for_exit() == 0
