@@ -48,6 +48,7 @@ NAMES_OF_KEYS = {
     "conversations": "conversations",
     "again": "again",
     "edit": "edit",
+    "editor": "editor",
     "copy_answer": "copy",
     "stop": "stop",
     "record": "record",
@@ -66,6 +67,7 @@ SHORT = {
     "new": "Begin a new conversation; keep this one.",
     "conversations": "Find, open, rename or delete a conversation.",
     "edit": "Edit the last question; sending replaces it.",
+    "editor": "Write the question in your editor.",
 }
 """Short descriptions of commands that otherwise share those of keys, by the names of both."""
 
@@ -128,6 +130,14 @@ COMMANDS = (
         words=NUMBERS,
     ),
     *_of_drawing(),
+    SlashCommand(
+        "limit",
+        SETTINGS["max_new_tokens"].help,
+        "set",
+        "NUMBER",
+        "max_new_tokens",
+        words=("max-new-tokens", "tokens"),
+    ),
     SlashCommand(
         "settings",
         "All that can be set, with explanations.",

@@ -19,6 +19,8 @@ PASTE_BEGINS, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 SURELY_BEGUN = tuple(PASTE_BEGINS[:length] for length in range(3, len(PASTE_BEGINS)))
 """Prefixes after which the rest is waited for, however late. A shorter prefix may be a key: Esc, or Alt and a bracket.
 """
+ALT_ENTER, AS_A_CODE = "\x1b\r", "\x1b[13;3u"
+"""Alt+Enter as most terminals send it, which the parser takes for Enter, and as it understands it."""
 LEAVING_KEYS = ("\x03", "\x11", "\x1b[99;5u", "\x1b[113;5u")
 """Ctrl+C and Ctrl+Q, as terminals send them."""
 
@@ -107,7 +109,7 @@ class InputReader:
 
     def _keys(self, text: str) -> Iterable[Message]:
         """Yield the messages of a text outside of pastes."""
-        for character in text:
+        for character in text.replace(ALT_ENTER, AS_A_CODE):
             for message in self._meaning(lambda: self._parser.feed(character)):  # noqa: B023 - called at once
                 if not isinstance(message, events.Paste):
                     yield message

@@ -102,3 +102,8 @@ def test_a_paste_that_never_ends_lets_the_keys_through_that_leave(key: str, name
 def test_the_same_characters_are_text_in_a_paste_that_goes_on(key: str) -> None:
     parts = b"\x1b[200~one", key.encode(), b"two" + key.encode(), b"\x1b[2", b"01~x"
     assert keys(InputReader(), *parts) == [f"one{key}two{key}", "x"]
+
+
+def test_alt_and_enter_are_a_key_of_their_own() -> None:
+    reader = InputReader()
+    assert keys(reader, b"a\x1b\rb", b"\x1b[13;3u", b"\r", PAUSE) == ["a", "alt+enter", "b", "alt+enter", "enter"]

@@ -35,6 +35,8 @@ REASONS = {
     "failed": "broken off",
 }
 MEANT = "lessons stop at {}"
+GOES_ON = {"stopped": "/continue goes on", "max_new_tokens": "/continue goes on, /limit raises it"}
+"""What the user can do about these reasons."""
 
 
 def describe_finish(
@@ -44,6 +46,7 @@ def describe_finish(
     limit_meant: bool = False,
     timed: bool = True,
     server: ServerInfo | None = None,
+    may_continue: bool = False,
 ) -> str:
     """Return the line below an answer: its figures, and the stop reason unless the model ended it.
 
@@ -53,6 +56,7 @@ def describe_finish(
         limit_meant: whether answers are meant to end at their length limit, as in a lesson.
         timed: whether the times of all its passes count. The speed panel leaves some out, and has another rate then.
         server: the server that has answered, if one has.
+        may_continue: whether the answer can be continued where it was cut; then how is said.
     """
     parts = figures(event if timed else replace(event, decode_seconds=0.0), server)
     if remembered:
@@ -60,6 +64,8 @@ def describe_finish(
     if event.reason in REASONS:
         meant = limit_meant and event.reason == "max_new_tokens"
         parts.append(MEANT.format(len(event.token_ids)) if meant else REASONS[event.reason])
+    if may_continue and event.token_ids and event.reason in GOES_ON:
+        parts.append(GOES_ON[event.reason])
     return " · ".join(parts)
 
 

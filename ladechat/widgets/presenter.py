@@ -63,6 +63,7 @@ class Presenter:
     Attributes:
         answers: the steps of the answers on the screen.
         inspection: looks back at those steps.
+        may_continue: whether an answer that was cut can be continued here.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Presenter:
         self._status = status
         self._welcome = welcome
         self._limit_meant = limit_meant
+        self.may_continue = False
         self._now = Bookmark()
         self._in_turn = self._continuing = self._expecting = self._settings_awaited = False
         self._shown_system: str | None = None
@@ -264,7 +266,12 @@ class Presenter:
                 answer, meant = self._side.answer, self._limit_meant
                 self._transcript.sum_up(
                     formatting.describe_finish(
-                        whole, answer.remembered, limit_meant=meant, timed=answer.untimed == 0, server=self._now.server
+                        whole,
+                        answer.remembered,
+                        limit_meant=meant,
+                        timed=answer.untimed == 0,
+                        server=self._now.server,
+                        may_continue=self.may_continue and self.unit == "pass",
                     )
                 )
                 self.say(READY)

@@ -102,6 +102,9 @@ def test_no_key_means_two_things_on_a_screen(screen: type[Screen[Any]]) -> None:
 async def test_each_meaning_of_a_key_of_the_chat_has_its_time() -> None:
     async with Stage(FakeEngine(hold_steps=True)).ready(size=(120, 40)) as (pilot, stage):
         seen = acting(stage.screen)
+        await pilot.press("x")
+        seen |= acting(stage.screen)
+        await press(pilot, "escape", brings=lambda: stage.prompt == "")
         async with brings(lambda: len(stage.app.query_one(SidePanels).answer) == PAUSED, pilot):
             await ask(pilot, "One?")
             await ask(pilot, "Two?")

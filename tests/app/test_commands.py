@@ -13,7 +13,7 @@ from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.screens.terminal.clipboard import keep
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.cells import cell_len
-from ladechat.widgets.prompt.above_prompt import SlashCommandList
+from ladechat.widgets.prompt.completions import Completions
 from ladechat.widgets.prompt.prompt import Prompt
 from tests.app.stage import Driver, Room, Stage, answered, ask, entries, shows
 from tests.fake_engine import FakeEngine
@@ -32,16 +32,21 @@ def test_every_name_is_that_of_one_command_which_has_an_action() -> None:
     assert not matching("windowed")
 
 
+def marked(shown: Completions) -> str:
+    """What Tab would write."""
+    return shown.marked.text if shown.marked is not None else ""
+
+
 async def test_a_slash_lists_the_commands_and_the_keys_steer_the_list() -> None:
     async with Room().running() as (pilot, stage):
-        shown = stage.app.query_one(SlashCommandList)
+        shown = stage.app.query_one(Completions)
         await press(pilot, "slash", brings=lambda: shown.option_count == len(COMMANDS) and shown.display)
         room = shown.scrollable_content_region.width - 2  # of 80 columns, with a cell at either side
         assert [row for option in shown.options if cell_len(row := str(option.prompt)) > room] == []
-        await press(pilot, "m", "o", brings=lambda: shown.marked == find("model") and shown.option_count == 1)
+        await press(pilot, "m", "o", brings=lambda: marked(shown) == "/model " and shown.option_count == 1)
         await press(pilot, "tab", brings=lambda: stage.prompt == "/model " and not shown.display)
         await press(pilot, *["backspace"] * 7, "slash", brings=lambda: shown.display)
-        await press(pilot, "down", "down", "up", brings=lambda: shown.marked == COMMANDS[1])
+        await press(pilot, "down", "down", "up", brings=lambda: marked(shown) == f"/{COMMANDS[1].name}")
         await press(pilot, "escape", brings=lambda: not shown.display and stage.prompt == "/")
         async with brings(lambda: type(stage.app.screen).__name__ == "HelpScreen", pilot):
             await pilot.press("backspace", "slash", "h", "e", "enter")
@@ -51,7 +56,7 @@ async def test_a_slash_lists_the_commands_and_the_keys_steer_the_list() -> None:
 @pytest.mark.full
 async def test_behind_a_command_with_fixed_choices_these_are_listed() -> None:
     async with Room().ready() as (pilot, stage):
-        shown = stage.app.query_one(SlashCommandList)
+        shown = stage.app.query_one(Completions)
         prompt = stage.app.query_one(Prompt)
         await pilot.press(*"/dec", "tab")
         decoders = stage.screen.view.presenter.decoders
@@ -92,6 +97,7 @@ REFUSED = {
     "race": "--decoders lookahead",
     "decoder": "nonesuch",
     "set": "W 999",
+    "limit": "hot",
     "theme": "nonesuch",
     "replay": "/nowhere/talk.jsonl",
     "export": "talk.doc",
@@ -165,7 +171,7 @@ async def test_no_command_is_sent_to_the_model_but_a_slash_can_be() -> None:
         await ask(pilot, "//etc?", brings=lambda: len(stage.engine.questions) == 2 and not stage.asking)
         assert stage.asked == ["/etc is what?", "/etc?"]
         await press(pilot, "up", "up", brings=lambda: stage.prompt == " /etc is what?")
-        async with brings(lambda: stage.app.query_one(SlashCommandList).display, pilot):
+        async with brings(lambda: stage.app.query_one(Completions).display, pilot):
             await pilot.press("ctrl+u", "slash")  # what was emptied is nothing from the past any more
 
 

@@ -118,6 +118,9 @@ def test_an_answer_whose_passes_were_slowed_down_has_no_rate() -> None:
 def test_a_length_limit_that_is_meant_is_named_as_such() -> None:
     cut = replace(finished(64, 10), reason="max_new_tokens")
     assert describe_finish(cut) == f"{describe_finish(finished(64, 10))} · the token limit was reached"
+    how = " · /continue goes on, /limit raises it"
+    assert describe_finish(cut, may_continue=True) == describe_finish(cut) + how
+    assert describe_finish(finished(140, 10), may_continue=True) == describe_finish(finished(140, 10))
     assert describe_finish(cut, limit_meant=True).endswith(f" · lessons stop at {len(cut.token_ids)}")
 
 

@@ -4,9 +4,11 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 from textual import events
 from textual.widgets.text_area import Edit, EditResult
 
+from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.prompt.prompt import SECONDS_BETWEEN_KEYS, Prompt
 from tests.app.stage import Driver, Stage
 from tests.waiting import brings, press, until
@@ -65,7 +67,7 @@ async def test_two_hundred_lines_are_cleared_and_selected_by_keys() -> None:
         lines = "\n".join(f"line {number}" for number in range(200))
         prompt.load_text(lines)
         prompt.move_cursor((150, 3))
-        await press(pilot, "ctrl+a", "ctrl+a", brings=lambda: prompt.selected_text == lines)
+        await press(pilot, "ctrl+a", brings=lambda: prompt.selected_text == lines)
         await press(pilot, "backspace", brings=lambda: prompt.text == "")
 
         prompt.load_text(lines)
@@ -105,3 +107,34 @@ async def test_an_undo_brings_back_what_was_deleted_and_nothing_that_was_sent() 
         assert prompt.text == ""
         await pilot.press("t", "w", "o", "ctrl+u", "ctrl+z")
         assert prompt.text == "two"
+
+
+async def test_indentation_tabs_double_spaces_and_line_breaks_arrive_as_they_were_pasted() -> None:
+    async with typing() as (pilot, stage, prompt):
+        for pasted in ("  if  x:\n\treturn  1  \n\n\tnext", "one\r\n\ttwo\r\nthree", "one\ntwo"):
+            async with brings(lambda: prompt.text == f"\n{pasted}\n" or prompt.text == f"\r\n{pasted}\r\n", pilot):
+                stage.app.post_message(events.Paste(f"\r\n{pasted}\r\n" if "\r" in pasted else f"\n{pasted}\n"))
+            asked = len(stage.asked)
+            await press(pilot, "enter", brings=lambda: len(stage.asked) > asked and not stage.asking)
+            assert stage.asked[-1] == pasted
+        assert "  if  x:\n    return  1" in stage.text
+
+
+@pytest.mark.parametrize("key", ["ctrl+j", "alt+enter", "shift+enter"])
+async def test_keys_that_begin_a_new_line(key: str) -> None:
+    async with typing() as (pilot, stage, prompt):
+        await press(pilot, "a", key, "b", brings=lambda: prompt.text == "a\nb")
+        assert stage.asked == []
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_the_prompt_grows_with_its_text_to_a_third_of_the_screen(size: tuple[int, int]) -> None:
+    async with Stage().ready(size=size) as (pilot, stage):
+        prompt = stage.app.query_one(Prompt)
+        empty = prompt.outer_size.height
+        prompt.load_text("a\nb\nc")
+        await until(lambda: prompt.outer_size.height == empty + 2, pilot)
+        prompt.load_text("a\n" * 100)
+        await until(lambda: size[1] / 4 < prompt.outer_size.height <= size[1] / 3, pilot)
+        below = stage.app.query_one(StatusLine).region.y
+        await until(lambda: prompt.region.bottom == below, pilot)

@@ -87,7 +87,7 @@ def ready(name: str) -> Ready:
 async def test_the_prompt_shows_what_was_pasted_and_gives_nothing_of_it_to_the_terminal() -> None:
     async with hosted(Prompt(), 60, 4) as (pilot, prompt):
         await paste(pilot, prompt, "a\x1b[31mb\x07\tc\r\nd\x9be")
-        assert prompt.text == "a␛[31mb␇\tc\nd▯e"
+        assert prompt.text == "a␛[31mb␇\tc\r\nd▯e"
         prompt.load_text("")
         prompt.offer("x\x1b]0;title\x07")
         assert prompt.text == "x␛]0;title␇"

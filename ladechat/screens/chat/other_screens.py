@@ -2,6 +2,7 @@
 
 from textual.app import SystemCommand
 
+from ladechat.attachments import CannotAttach, with_files
 from ladechat.lessons.progress import ProgressFile
 from ladechat.screens.chat.context import STOP_FIRST, ChatContext
 from ladechat.screens.chat.questions import Questions, too_long
@@ -27,7 +28,12 @@ class OtherScreens:
     def action_race(self, question: str = "") -> None:
         """Race decoders on a question: the given one, the typed one, or else the last one."""
         text = question or self._chat.prompt.question
-        why = RACE_OPTIONS if question.startswith("--") else self._why_no_race() or too_long(text)
+        why = RACE_OPTIONS if question.startswith("--") else self._why_no_race()
+        try:
+            text = with_files(text)
+        except CannotAttach as refused:
+            why = why or str(refused)
+        why = why or too_long(text)
         measuring = None if why else self._session.race(text)
         if measuring is None:
             self._chat.refuse(why or "Type a question first: the race is about its answer.")

@@ -4,6 +4,7 @@ from textual.widgets import Label
 
 from ladechat.protocol import MOST_TEXT, Asked, ConversationCleared, ConversationOpened, ExchangeRemoved, TurnStarted
 from ladechat.screens.chat.context import STOP_FIRST, Available, ChatContext
+from ladechat.screens.chat.typed_question import TypedQuestion
 from ladechat.session.conversations.conversation import NOTHING_ANSWERED, CannotContinue
 from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.engine import State
@@ -26,15 +27,21 @@ class Questions:
 
     Args:
         chat: the session and the prompt.
+        typed: adds the files that a question names.
         queue: shows the questions that wait.
         editing: is shown while the last question is being edited.
         history: the questions of earlier sessions; None: they are not saved.
     """
 
     def __init__(
-        self, chat: ChatContext, queue: WaitingQuestions, editing: Label, history: PromptHistory | None
+        self,
+        chat: ChatContext,
+        typed: TypedQuestion,
+        queue: WaitingQuestions,
+        editing: Label,
+        history: PromptHistory | None,
     ) -> None:
-        self._chat, self._session, self._prompt = chat, chat.session, chat.prompt
+        self._chat, self._session, self._prompt, self._typed = chat, chat.session, chat.prompt, typed
         self._queue, self._editing, self._history = queue, editing, history
         self._editing.display = False
         self.available: Available = {
@@ -55,31 +62,34 @@ class Questions:
         self._queue.questions = self._session.waiting
 
     def send(self, text: str) -> None:
-        """Ask a question, or put it into the queue; one that cannot be sent is given back to the prompt."""
+        """Ask a question with its files, or put it into the queue; if it cannot be sent, give it back to the prompt."""
         if self._history is not None:
             self._history.add(text)
         if self._session.state is State.ENDED:
             self._prompt.offer(text)
             self._chat.refuse(self._chat.no_engine)
             return
-        if why := too_long(text):
+        question = self._typed.sent(text)
+        if question is None:
+            return
+        if why := too_long(question):
             self._prompt.offer(text)
             self._chat.notify(why, severity="warning")
             return
         self._chat.view.transcript.anchor()
         if self._session.asking:
-            self._session.ask_later(text)
+            self._session.ask_later(question)
         else:
             replacing = self._editing.display
             self.end_editing()
-            self._session.ask(text, replacing=replacing)
+            self._session.ask(question, replacing=replacing)
 
     # --- editing ------------------------------------------------------------------------------------------------------
 
     def offer(self, question: str, *, replacing: bool) -> None:
         """Put a question into the prompt if it is empty: as a new question, or in place of the last one."""
         if self._prompt.is_blank:
-            self._prompt.offer(question)
+            self._prompt.offer(self._typed.typed(question))
             self._editing.display = replacing
 
     def action_take_back(self) -> None:
@@ -129,7 +139,7 @@ class Questions:
         else:
             self._chat.view.transcript.anchor()
             self._session.ask(question, replacing=unanswered is None)
-            if self._prompt.text == question:  # it was given back to the prompt when it got no answer
+            if self._prompt.text == self._typed.typed(question):  # given back when it got no answer
                 self._prompt.load_text("")
             if not self._session.requested.temperature:
                 again = "At temperature 0 the text is the same again; the slider T makes it another."

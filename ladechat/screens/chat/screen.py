@@ -28,6 +28,7 @@ from ladechat.screens.chat.recordings import Recordings
 from ladechat.screens.chat.saved_conversations import SavedConversations
 from ladechat.screens.chat.settings import ChatSettings
 from ladechat.screens.chat.slash_commands import SlashCommands
+from ladechat.screens.chat.typed_question import TypedQuestion
 from ladechat.screens.engine_silence import EngineSilence
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.screens.view import ConversationView, commands
@@ -35,19 +36,22 @@ from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.session import Session
+from ladechat.widgets.bars.in_effect import InEffect
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.formatting import describe_waiting
 from ladechat.widgets.later import Frames, call_later
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING
-from ladechat.widgets.prompt.above_prompt import PromptSize, WaitingQuestions
+from ladechat.widgets.prompt.above_prompt import TypedSize, WaitingQuestions
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.too_small import TooSmall
 
 QUIT_SECONDS = 2.0
+LEAST_PROMPT_ROWS = 3
+"""To which the prompt may grow in the lowest terminal."""
 
 
 class ChatScreen(StyledOnce[None]):
@@ -92,17 +96,19 @@ class ChatScreen(StyledOnce[None]):
         self._frames = Frames(self, self._frame)
         self._prompt = prompt = Prompt(id="prompt")
         prompt.shown_at = math.inf
-        self._prompt_size = PromptSize()
-        queue, editing = WaitingQuestions(), Label(EDITING, id="editing")
-        asking = Vertical(queue, editing, self._prompt_size, prompt.commands, prompt, id="asking")
+        queue, editing, size = WaitingQuestions(), Label(EDITING, id="editing"), TypedSize()
+        self._in_effect = InEffect(id="in-effect")
+        asking = Vertical(queue, editing, size, prompt.commands, prompt, self._in_effect, id="asking")
         self.view = ConversationView(asking, "" if opened else welcome)
+        self.view.presenter.may_continue = True
         self.silence = EngineSilence(self, session, self.view.presenter.warn)
 
         self._chat = chat = ChatContext(self, session, self.view, prompt, command)
         self._keys = ActiveKeys(chat)
         self._looking_back = LookingBack(chat, self._keys)
         pace = PaceController(chat, self._looking_back)
-        self._questions = Questions(chat, queue, editing, history)
+        self._typed_question = TypedQuestion(chat, size)
+        self._questions = Questions(chat, self._typed_question, queue, editing, history)
         self._models = ModelChoice(chat, self._questions, model, engines, store)
         self.saved = SavedConversations(chat, store, self._models)
         self._recordings = Recordings(chat, self._models)
@@ -110,9 +116,11 @@ class ChatScreen(StyledOnce[None]):
         self._commands = SlashCommands(chat, self.settings)
         self._others = OtherScreens(chat, self._questions)
         self._available = {**pace.available, **self._looking_back.available, **self._questions.available}
+        self._available |= self._typed_question.available
         for controller in (
             pace,
             self._looking_back,
+            self._typed_question,
             self._questions,
             self._models,
             self.saved,
@@ -169,6 +177,8 @@ class ChatScreen(StyledOnce[None]):
         self._questions.remember()
         if self.saved.open(self._opened) and self._instructed is not None:
             self._session.instruct(self._instructed)
+        self.watch(self._prompt, "show_vertical_scrollbar", self._typed_question.show)
+        self.watch(self.view.transcript, "formatted", lambda: self._frames.due())
         self._frames.due()
         self.call_after_refresh(self._after_first_frame)
         self.saved.report_failures()
@@ -191,12 +201,16 @@ class ChatScreen(StyledOnce[None]):
             self.view.show_pace(session.pace.rate, session.pace.paused, waiting)
             self._keys.show()
             self._questions.show_queue()
+            conversation, formatted = session.conversation, self.view.transcript.formatted
+            self._in_effect.show(conversation.system, conversation.max_new_tokens, formatted=formatted)
             self.view.show_search(session.looking_for)
             self.saved.show_copy()
             self.silence.look_later()
 
     def on_resize(self) -> None:
-        """Update the footer: its width has changed, and with it the keys that fit."""
+        """Update the footer: its width has changed, and with it the keys that fit. The prompt grows to a third."""
+        self._prompt.styles.max_height = max(self.size.height // 3, LEAST_PROMPT_ROWS)
+        self._prompt.call_after_refresh(self._prompt.scroll_cursor_visible)
         self._frames.due()
 
     # --- called by the session ----------------------------------------------------------------------------------------
@@ -206,6 +220,7 @@ class ChatScreen(StyledOnce[None]):
         if self.is_running:
             self.view.presenter.show(events)
             for event in events:
+                self._typed_question.note(event)
                 if isinstance(event, Ready):
                     self._models.note_loaded(True)
                     self.settings.single_token = event.single_token
@@ -238,7 +253,7 @@ class ChatScreen(StyledOnce[None]):
         """Update the keys in the footer, which depend on whether the prompt is empty; the typed text is drawn first."""
         self._frames.go_on()
         self._prompt.lent = frozenset()
-        self._prompt_size.show(self._prompt.document.text)
+        self._typed_question.show()
 
     def on_descendant_blur(self, event: events.DescendantBlur) -> None:
         """End editing when the prompt is empty and loses the focus, but not to another window of the desktop."""

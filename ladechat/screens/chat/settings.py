@@ -196,6 +196,7 @@ class ChatSettings:
             self._session.conversation.max_new_tokens = msgspec.convert(text, setting.kind, strict=False)
         except msgspec.ValidationError:
             raise SettingRefused(f"max-new-tokens has to be {setting.wants}, {given(text)}.") from None
+        self._session.changed()
 
     def _theme_choices(self) -> Iterable[tuple[str, str]]:
         """Return the completions of /theme: the names of themes."""

@@ -1,21 +1,24 @@
 """The prompt: the input in which the user types a question or a command."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 from weakref import WeakSet
 
 from textual import events, on
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
+from textual.document._document import Document
 from textual.message import Message
 from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
+from ladechat.attachments import dropped, named
 from ladechat.widgets.inputs import TypedText, forwarded
 from ladechat.widgets.later import call_later
-from ladechat.widgets.prompt.above_prompt import SlashCommandList
+from ladechat.widgets.prompt.completions import Completions
 
 MOVES = {
     "cursor_left": "left",
@@ -30,10 +33,14 @@ SECONDS_BETWEEN_KEYS = 0.005
 """Keys closer together than this were not typed by hand."""
 SECONDS_TO_COLLECT = 0.1
 """How long such keys are collected before they are inserted together."""
+EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
+"""Those before a text. The indentation of its first line stays."""
 
 
 class Prompt(TypedText):
-    """Several lines of input: Enter sends, Ctrl+J or Shift+Enter breaks the line, up and down recall earlier texts."""
+    """Several lines of input: Enter sends, Ctrl+J, Alt+Enter or Shift+Enter breaks the line, up and down recall earlier
+    texts, `@path` names a file.
+    """
 
     DEFAULT_CSS = """
     Prompt { height: auto; min-height: 1; max-height: 6; padding: 0 1; border: none; background: $surface; }
@@ -41,10 +48,11 @@ class Prompt(TypedText):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "Send", id="prompt.send", tooltip="Send the question."),
-        Binding("ctrl+j,shift+enter", "break_line", "New line", show=False, id="prompt.break_line"),
+        Binding("ctrl+j,alt+enter,shift+enter", "break_line", "New line", show=False, id="prompt.break_line"),
         Binding("up", "earlier", "Earlier question", show=False, id="prompt.earlier"),
         Binding("down", "later", "Later question", show=False, id="prompt.later"),
-        Binding("ctrl+a", "line_start_or_all", "Start of line, all", show=False, id="prompt.line_start_or_all"),
+        Binding("ctrl+a", "all", "Select all", show=False, id="prompt.all"),
+        Binding("ctrl+x", "cut", "Cut; Ctrl+E after it: editor", show=False, id="prompt.cut"),
         Binding("ctrl+home", "document_start(False)", "To the first line", show=False, id="prompt.document_start"),
         Binding("ctrl+end", "document_end(False)", "To the last line", show=False, id="prompt.document_end"),
         Binding("ctrl+shift+home", "document_start(True)", "Select", show=False, id="prompt.select_to_start"),
@@ -66,19 +74,20 @@ class Prompt(TypedText):
 
         text: str
 
-    def __init__(self, *, id: str | None = None, commands: SlashCommandList | None = None) -> None:
+    def __init__(self, *, id: str | None = None, commands: Completions | None = None) -> None:
         super().__init__(
             id=id,
             compact=True,
             highlight_cursor_line=False,
-            placeholder="Ask something. Enter sends, Ctrl+J begins a new line.",
+            placeholder="Ask something. Enter sends, Ctrl+J begins a new line, @ names a file.",
         )
-        self.commands = commands or SlashCommandList()
+        self.commands = commands or Completions()
         self._past: list[str] = []
         self._place = 0
         self._draft = ""
         self._typed: list[str] = []
         self._last_key_at = 0.0
+        self._after_ctrl_x = False
         self.shown_at = 0.0
         """Monotonic time of the first frame, in seconds. Keys typed before it were read in the shell's line mode, in
         which Enter arrives as a line feed (ctrl+j).
@@ -96,7 +105,8 @@ class Prompt(TypedText):
 
         A text that begins with a slash is a command; with two slashes, or a space before the slash, it is a question.
         """
-        return "" if _is_command(self.text) else self.text.removeprefix("/").strip()
+        text = EMPTY_LINES.sub("", self.text).rstrip()
+        return "" if is_command(text) else text[1:] if text.startswith(("//", " /")) else text
 
     @property
     def is_blank(self) -> bool:
@@ -145,6 +155,12 @@ class Prompt(TypedText):
             self._typed.append(character)
             return
         self._insert_typed()
+        after_ctrl_x, self._after_ctrl_x = self._after_ctrl_x, event.key == "ctrl+x" and self.selection.is_empty
+        if event.key == "ctrl+e" and after_ctrl_x:
+            event.prevent_default()
+            event.stop()
+            await self.app.run_action("editor", self.screen)
+            return
         if event.key == "enter" or (event.key == "ctrl+j" and event.time < self.shown_at):
             event.prevent_default()
             event.stop()
@@ -160,11 +176,16 @@ class Prompt(TypedText):
             event.stop()
 
     def on_paste(self, event: events.Paste) -> None:
-        """Insert a paste after the typed text, and only once: the app would send it here again."""
+        """Insert a paste after the typed text, and only once: the app would send it here again.
+
+        Paths of files, as those dropped on the terminal, are inserted as a question or a command names them.
+        """
         if forwarded(self, event):
             return
         event.stop()
         self._insert_typed()
+        if paths := dropped(event.text):
+            event.text = " ".join(paths) if is_command(self.text) else " ".join(map(named, paths)) + " "
 
     def _insert_typed(self) -> None:
         """Insert the collected keys."""
@@ -183,35 +204,39 @@ class Prompt(TypedText):
         self.load_text(value)
 
     def edit(self, edit: Edit) -> EditResult:
-        """Insert or replace text. An emptied prompt leaves the history."""
+        """Insert or replace text. An emptied prompt leaves the history; what comes into it brings its line breaks."""
+        if not self.document.text:
+            cast(Document, self.document)._newline = "\r\n" if "\r\n" in edit.text else "\n"
         result = super().edit(edit)
         if not self.document.text:
             self._place = len(self._past)
         return result
 
     async def action_send(self) -> None:
-        """Send the text unless it is empty; for an incomplete command, run the highlighted one.
+        """Send the text unless it is empty; for an incomplete command, run the highlighted one. A highlighted file is
+        only written.
 
         The screen handles it before the next key acts, since that key may belong to a screen that a command opens.
         """
         text = self.text.rstrip()
         if self.commands.display:  # messages about the last keys may not have reached the list
-            self.commands.offer(self.document.text)
-        if self.commands.display and (command := self.commands.marked) is not None and text != f"/{command.name}":
+            self._offer_completions()
+        marked = self.commands.marked
+        if marked is not None and marked.enter != "ignores" and not marked.is_typed:
             self.action_complete()
             text = self.text.rstrip()
-            if command.needs_argument:
+            if marked.enter == "writes":
                 return
-        is_command = _is_command(text)
-        said = text if is_command else self.question
+        command = is_command(text)
+        said = text if command else self.question
         if said:
-            remembered = said if is_command else _as_question(said)
+            remembered = said if command else _as_question(said)
             if self._past[-1:] != [remembered]:
                 self._past.append(remembered)
             self.begin_anew()
             self.commands.display = False
             taken = asyncio.Event()
-            self.screen.post_message(self.Commanded(said[1:]) if is_command else self.Sent(said))
+            self.screen.post_message(self.Commanded(said[1:]) if command else self.Sent(said))
             self.screen.call_later(taken.set)
             await taken.wait()
 
@@ -221,16 +246,21 @@ class Prompt(TypedText):
         self.load_text("")
 
     @on(TextArea.Changed)
-    def _offer_commands(self) -> None:
-        """List the commands that begin with the typed text, except for text recalled from the history."""
+    def _offer_completions(self) -> None:
+        """List what the typed text may become, except for text recalled from the history."""
         typing = self._place == len(self._past)
-        self.commands.offer(self.document.text if typing else "")
+        row, column = self.cursor_location
+        before_cursor = self.document.get_line(row)[:column]
+        self.commands.offer(*(self.document.text, before_cursor) if typing else ("", ""))
 
     def action_complete(self) -> None:
-        """Complete the command that is highlighted in the list."""
-        command = self.commands.marked
-        if command is not None:
-            self._put(f"/{command.name} " if command.argument else f"/{command.name}")
+        """Write what is highlighted in the list."""
+        marked = self.commands.marked
+        if marked is not None and marked.typed == self.document.text:
+            self._put(marked.text)
+        elif marked is not None:
+            row, column = self.cursor_location
+            self.replace(marked.text, (row, column - len(marked.typed)), (row, column), maintain_selection_offset=False)
 
     def action_close_commands(self) -> None:
         """Close the list; the typed text stays."""
@@ -264,12 +294,14 @@ class Prompt(TypedText):
             raise SkipAction
         self.action_cursor_line_end()
 
-    def action_line_start_or_all(self) -> None:
-        """Move to the start of the line; if already there, select all lines, for Backspace or other text to replace."""
-        if self.cursor_at_start_of_line and self.selection.is_empty:
-            self.select_all()
-        else:
-            self.action_cursor_line_start()
+    def action_all(self) -> None:
+        """Select all lines, for Backspace or other text to replace."""
+        self.select_all()
+
+    def action_cut(self) -> None:
+        """Cut the selection; without one, do nothing: Ctrl+E may follow."""
+        if not self.selection.is_empty:
+            super().action_cut()
 
     def action_document_start(self, select: bool) -> None:
         """Move to the start of the text, or select up to there."""
@@ -294,6 +326,11 @@ class Prompt(TypedText):
         passed_on = action in MOVES and self.passes_on(MOVES[action])
         return not passed_on and action not in ("select_line", "select_all")
 
+    def replace_all(self, text: str) -> None:
+        """Replace the text by an edited one, which Ctrl+Z undoes."""
+        self.replace(text, (0, 0), self.document.end)
+        self.move_cursor(self.document.end)
+
     def offer(self, text: str) -> None:
         """Put back a text that could not be answered, unless the user has typed something."""
         if not self.text:
@@ -317,7 +354,8 @@ class Prompt(TypedText):
         self.move_cursor(self.document.end)
 
 
-def _is_command(text: str) -> bool:
+def is_command(text: str) -> bool:
+    """Return whether a typed text is a command."""
     return text.startswith("/") and not text.startswith("//")
 
 

@@ -134,7 +134,7 @@ class Block:
         return None if start < 0 else Selection(places[start], places[start + len(wanted) - 1] + Offset(1, 0))
 
     def append(self, parts: Sequence[Run]) -> int:
-        """Append several texts. Leading white space of a message is skipped.
+        """Append several texts. Leading white space is skipped, but for the indentation of a question.
 
         If the message is formatted, they appear after the next `format`.
 
@@ -143,7 +143,7 @@ class Block:
         """
         coming: list[Run] = []
         for text, ink in parts:
-            shown = text if self._parts or coming else text.lstrip()
+            shown = text if self._parts or coming or self.kind == "user" else text.lstrip()
             if shown:
                 coming.append((shown, ink))
         self.written += "".join(text for text, _ in parts)

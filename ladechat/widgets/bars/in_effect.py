@@ -1,0 +1,52 @@
+"""What shapes the next answers and is not as usual: one line, while there is anything to say."""
+
+from collections.abc import Iterable
+
+from rich.segment import Segment
+from textual.reactive import reactive
+
+from ladechat.widgets.cells import cell_len, shorten
+from ladechat.widgets.strips import OneLine
+
+SEPARATOR = " · "
+CELLS_FOR_KEYS = 100
+"""The least width, in cells, of a line that also says what changes each part."""
+LEAST_SYSTEM_CELLS = 8
+"""The room of a system prompt where there is hardly any."""
+
+
+class InEffect(OneLine):
+    """``system: Be brief and … (/system) · at most 64 tokens (/limit) · formatted (Ctrl+G)``
+
+    Attributes:
+        system: the system prompt, of which the first words are shown; "" if there is none.
+        limit: the longest answer, in tokens; None if it is the usual one.
+        formatted: whether answers are formatted as Markdown, and so have no colours of passes.
+    """
+
+    DEFAULT_CSS = """
+    InEffect { color: $text-muted; background: $surface; }
+    """
+
+    system = reactive("")
+    limit: reactive[int | None] = reactive(None)
+    formatted = reactive(False)
+
+    def on_mount(self) -> None:
+        self.show("", None, formatted=False)
+
+    def show(self, system: str, limit: int | None, *, formatted: bool) -> None:
+        """Show these; hide the line if all is as usual."""
+        self.system, self.limit, self.formatted = system, limit, formatted
+        self.display = bool(system or limit or formatted)
+
+    def segments(self, width: int) -> Iterable[Segment]:
+        """Return the parts; the system prompt has the room that the others leave."""
+        keys = width >= CELLS_FOR_KEYS
+        parts = [f"at most {self.limit:,} tokens{' (/limit)' * keys}"] if self.limit is not None else []
+        parts += [f"formatted{' (Ctrl+G)' * keys}"] * self.formatted
+        if self.system:
+            before, after = "system: ", " (/system)" * keys
+            room = max(width - cell_len(SEPARATOR.join([before + after, *parts])), LEAST_SYSTEM_CELLS)
+            parts.insert(0, f"{before}{shorten(' '.join(self.system.split()), room)}{after}")
+        return [Segment(shorten(SEPARATOR.join(parts), width), self.rich_style)]

@@ -1,0 +1,119 @@
+"""The list above the prompt of what the typed text may become: slash commands, their choices, files after an `@`."""
+
+from collections.abc import Callable, Iterable
+from typing import Literal, NamedTuple
+
+from textual.content import Content
+
+from ladechat.attachments import begun, named, paths_from
+from ladechat.commands import SlashCommand, find, matching
+from ladechat.widgets.cells import cell_len, printable
+from ladechat.widgets.lists import MarkedList
+
+MOST_ROWS = 8
+GAP = 2
+FILES = ("replay", "export")
+"""The commands whose argument is the path of a file."""
+PATH_SIGNS = ("/", "./", "../", "~/")
+"""The argument of another command is a path if it begins like this."""
+
+
+class Completion(NamedTuple):
+    """A row of the list.
+
+    Attributes:
+        label, help: what is shown.
+        typed: the text up to the cursor that it replaces.
+        text: its replacement.
+        enter: whether Enter sends it, only writes it, or ignores it, as a path that may be typed to its end.
+    """
+
+    label: str
+    help: str
+    typed: str
+    text: str
+    enter: Literal["sends", "writes", "ignores"] = "sends"
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether it is typed already."""
+        return self.typed.rstrip() == self.text.rstrip()
+
+
+class Completions(MarkedList):
+    """A list that the prompt shows and controls. It is never focused: keys go to the prompt."""
+
+    DEFAULT_CSS = f"""
+    Completions {{ display: none; height: auto; max-height: {MOST_ROWS}; border: none; padding: 0; }}
+    Completions:focus {{ border: none; }}
+    """
+
+    def __init__(self) -> None:
+        super().__init__(compact=True, markup=False, id="commands")
+        self.can_focus = False
+        self._offered: list[Completion] = []
+        self.choices: dict[str, Callable[[], Iterable[tuple[str, str]]]] = {}
+        """For a command's name, the possible arguments, each with an alias or ""."""
+
+    @property
+    def marked(self) -> Completion | None:
+        """The row that Tab writes."""
+        place = self.highlighted
+        return self._offered[place] if self.display and place is not None and place < len(self._offered) else None
+
+    def offer(self, text: str, before_cursor: str) -> None:
+        """Show what the text may become.
+
+        Args:
+            text: the whole prompt.
+            before_cursor: its line up to the cursor.
+        """
+        is_command = text.startswith("/") and not text[1:2].isspace()
+        offered = (self._commands(text[1:]) if is_command else []) or _files(before_cursor)
+        if offered and offered != self._offered:
+            width = max(cell_len(one.label) for one in offered) + GAP
+            self.clear_options()
+            self.add_options([_row(one, width) for one in offered])
+            self._offered = offered
+            self.highlighted = 0
+        self.display = bool(offered)
+
+    def _commands(self, typed: str) -> list[Completion]:
+        name, separator, choice = typed.partition(" ")
+        if not separator:
+            return [_command(one, typed) for one in matching(typed)] if typed == typed.strip() else []
+        command, wanted = find(name), choice.strip()
+        if command is None:
+            return []
+        if wanted and (command.name in FILES or (command.argument and wanted.startswith(PATH_SIGNS))):
+            return [
+                Completion(f"/{command.name} {path}", "", f"/{typed}", f"/{command.name} {path}", "ignores")
+                for path in paths_from(wanted)
+            ]
+        choices = self.choices[command.name]() if command.name in self.choices else ()
+        return [
+            Completion(f"/{command.name} {one}", text or command.help, f"/{typed}", f"/{command.name} {one}")
+            for one, text in choices
+            if any(each.casefold().startswith(wanted.casefold()) for each in (one, text))
+        ]
+
+
+def _command(command: SlashCommand, typed: str) -> Completion:
+    written = f"/{command.name} " if command.argument else f"/{command.name}"
+    enter: Literal["sends", "writes"] = "writes" if command.needs_argument else "sends"
+    return Completion(command.usage, command.short or command.help, f"/{typed}", written, enter)
+
+
+def _files(before_cursor: str) -> list[Completion]:
+    found = begun(before_cursor)
+    if found is None:
+        return []
+    typed, path = found
+    offered = [
+        Completion(one, "", typed, named(one) + " " * (not one.endswith("/")), "writes") for one in paths_from(path)
+    ]
+    return [] if [one.is_typed for one in offered] == [True] else offered
+
+
+def _row(one: Completion, width: int) -> Content:
+    return Content.assemble((printable(one.label).ljust(width), "bold"), one.help)

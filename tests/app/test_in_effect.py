@@ -1,0 +1,55 @@
+"""What shapes the next answers is on the screen where it is not as usual, and a cut answer says what goes on."""
+
+from pathlib import Path
+
+from ladechat.protocol import TurnFinished
+from ladechat.session.recordings.recording import Recording
+from ladechat.widgets.bars.in_effect import InEffect
+from ladechat.widgets.transcript.transcript import Transcript
+from tests.app.stage import Stage, answered, ask, begun, replaying
+from tests.fake_engine import FakeEngine
+from tests.waiting import brings, press, until
+
+
+def said(stage: Stage) -> str:
+    """What the line says; "" where there is none."""
+    line = stage.app.query_one(InEffect)
+    return line.render_line(0).text.strip() if line.region.area else ""
+
+
+async def test_a_system_prompt_a_limit_and_the_formatted_view_are_named_while_they_act() -> None:
+    async with Stage().ready(size=(120, 40)) as (pilot, stage):
+        assert said(stage) == ""
+        await press(pilot, "ctrl+g", brings=lambda: said(stage) == "formatted (Ctrl+G)")
+        await ask(pilot, "/limit 2000", brings=lambda: "at most 2,000 tokens (/limit)" in said(stage))
+        text = "Answer as a pirate who has read every book on compilers, and rhyme.\nBe brief."
+        await ask(pilot, f"/system {text}", brings=lambda: said(stage).startswith("system: Answer as a pirate who"))
+        assert "… (/system) · at most 2,000 tokens (/limit) · formatted (Ctrl+G)" in said(stage)
+        await answered(pilot, stage, "One?")
+        assert stage.engine.questions[0].max_new_tokens == 2000
+        async with brings(lambda: said(stage) == "system: Answer as a… · at most 2,000 tokens · formatted", pilot):
+            await pilot.resize_terminal(57, 12)
+        async with brings(lambda: said(stage).startswith("system: Answer … · at most 2,000 tokens"), pilot):
+            await pilot.resize_terminal(40, 10)
+        await press(pilot, "ctrl+g", brings=lambda: "format" not in said(stage))
+        stage.session.instruct("")
+        await until(lambda: said(stage) == "at most 2,000 tokens", pilot)
+
+
+async def test_what_acts_from_the_start_is_named_from_the_start() -> None:
+    async with Stage(system="Be brief.").running() as (pilot, stage):
+        await until(lambda: said(stage) == "system: Be brief.", pilot)
+
+
+async def test_an_answer_that_was_stopped_says_what_goes_on_but_not_where_nothing_can(tmp_path: Path) -> None:
+    stage = Stage(FakeEngine(hold_steps=True))
+    stage.recorder.start(tmp_path / "talk.ladechat.jsonl")
+    async with stage.app.run_test() as pilot:
+        await begun(pilot, stage, 3)
+        await press(pilot, "escape", brings=lambda: "stopped · /continue goes on" in " ".join(stage.text.split()))
+        await pilot.press("f7")
+    recording = Recording.read(tmp_path / "talk.ladechat.jsonl")
+    assert [event.reason for event in recording.events if isinstance(event, TurnFinished)] == ["stopped"]
+    async with replaying(recording) as (pilot, app, _):
+        await press(pilot, "end", brings=lambda: "stopped" in app.query_one(Transcript)._blocks[-1].written)
+        assert "/continue" not in app.query_one(Transcript)._blocks[-1].written
