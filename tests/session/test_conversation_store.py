@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from ladechat import files
 from ladechat.protocol import Exchange, encode
+from ladechat.session.conversations import folder as conversation_folder
 from ladechat.session.conversations import saved as conversation_file
-from ladechat.session.conversations import store as conversation_store
 from ladechat.session.conversations.conversation import Conversation
+from ladechat.session.conversations.folder import ConversationInUse
 from ladechat.session.conversations.saved import (
     Answered,
     Begun,
@@ -31,7 +32,7 @@ from ladechat.session.conversations.saved import (
     shortened,
     title_of_copy,
 )
-from ladechat.session.conversations.store import ConversationInUse, ConversationStore
+from ladechat.session.conversations.store import ConversationStore
 from tests.session.conversations import answered, exchange, take_away, write
 
 TEXTS = st.text(max_size=20)
@@ -373,7 +374,7 @@ def test_what_a_program_left_as_deleted_is_removed_after_an_hour(
     store.delete(store.conversations()[0])
     store.conversations()
     assert len(list(tmp_path.iterdir())) == 1
-    monkeypatch.setattr(conversation_store, "SECONDS_TO_UNDO", -1.0)
+    monkeypatch.setattr(conversation_folder, "SECONDS_TO_UNDO", -1.0)
     store.conversations()
     assert len(list(tmp_path.iterdir())) == 1, "this program can still bring it back"
     ConversationStore(tmp_path).conversations()
