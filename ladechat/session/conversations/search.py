@@ -128,7 +128,9 @@ def _place(conversation: SavedConversation, at: int, length: int) -> MatchPlace:
     begins = conversation.folded.rindex(BETWEEN, 0, at) + 1
     message = conversation.folded.count(BETWEEN, 0, at) - 1
     written = conversation.messages[message]
-    ends = list(accumulate(len(character.casefold()) for character in written))  # "ß" folds to two
-    start, last = (bisect_right(ends, place - begins) for place in (at, at + length - 1))
+    start, last = at - begins, at + length - 1 - begins
+    if len(written.casefold()) > len(written):  # "ß" folds to two
+        ends = list(accumulate(len(character.casefold()) for character in written))
+        start, last = bisect_right(ends, start), bisect_right(ends, last)
     around = written[max(start - CHARACTERS_AROUND, 0) : last + 1 + CHARACTERS_AROUND]
     return MatchPlace(message, written[start : last + 1], " ".join(around.split()))
