@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ladechat import protocol
+from ladechat import __version__, protocol
+from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets import formatting
 
@@ -161,6 +162,14 @@ def talk_of(recording: Recording) -> Talk:
         reader.read(event)
     header = recording.header
     return Talk(formatting.name_of(reader.model), header.program, header.started, reader.turns, recording.notices)
+
+
+def talk_of_saved(saved: SavedConversation) -> Talk:
+    """Return a saved conversation: questions and answers, whose steps are unknown."""
+    reader = _ConversationReader(saved.model)
+    reader.read(protocol.ConversationOpened(exchanges=saved.exchanges))
+    started = saved.answers[0].when
+    return Talk(formatting.name_of(saved.model), f"ladechat {__version__}", started, reader.turns, [])
 
 
 class _ConversationReader:

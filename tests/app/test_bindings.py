@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.screen import Screen
 from textual.widgets import OptionList
 
-from ladechat import keys
+from ladechat import conversation_keys, keys
 from ladechat.app import LadechatApp
 from ladechat.commands import COMMANDS
 from ladechat.lessons.progress import Progress
@@ -24,6 +24,7 @@ from ladechat.screens.lists.conversations import ConversationsScreen
 from ladechat.screens.lists.models import ModelsScreen
 from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.race import RaceScreen
+from ladechat.screens.reading import ReadingScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversations.store import ConversationStore
@@ -46,6 +47,7 @@ SCREENS: list[type[Screen[Any]]] = [
     LearnScreen,
     ModelsScreen,
     RaceScreen,
+    ReadingScreen,
     ReplayScreen,
     SettingsScreen,
     SystemPromptScreen,
@@ -86,7 +88,8 @@ def test_every_action_of_a_key_exists_and_no_two_keys_have_one_name(screen: type
 
 def test_every_table_of_keys_belongs_to_a_screen() -> None:
     bound = {(one.id, one.key, one.action) for screen in SCREENS for one in bindings_of(screen)}
-    for table in (value for name, value in vars(keys).items() if name.endswith("_KEYS") and not name.startswith("_")):
+    tables = vars(keys) | vars(conversation_keys)
+    for table in (value for name, value in tables.items() if name.endswith("_KEYS") and not name.startswith("_")):
         listed = [one for one in table if isinstance(one, Binding)]
         assert {(one.id, one.key, one.action) for one in listed} <= bound, table
 

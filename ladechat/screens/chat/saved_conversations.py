@@ -80,6 +80,7 @@ class SavedConversations:
 
     def _open_chosen(self, chosen: Chosen | None) -> None:
         """Continue the chosen conversation, at the place of the match; while a question is answered, only show it."""
+        self.show_title()  # the list may have given another
         if chosen is None or self.store is None:
             return
         if self._session.asking and chosen.conversation.path != self.store.path:

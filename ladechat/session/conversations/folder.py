@@ -81,6 +81,8 @@ class ConversationFolder:
             return ScannedConversations(self.conversations())
         self._purge()
         self.unread = why_unread(self.folder)
+        if self.unread:
+            return ScannedConversations(())
         self._index = self._index or ConversationIndex(self.folder, self.read)
         try:
             self._index.update(go_on)

@@ -30,7 +30,7 @@ class FindBar(Horizontal):
     FindBar Label { width: auto; padding: 0 1; color: $text-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,down", "next", "Next", key_display="Enter", id="find.next"),
+        Binding("enter,down", "next", "Next", id="find.next"),
         Binding("up", "previous", "Previous", id="find.previous"),
         Binding("escape", "close", "Close", id="find.close"),
     ]
