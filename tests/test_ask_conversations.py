@@ -116,5 +116,5 @@ def test_a_name_of_several_conversations_is_refused_with_their_files(asked: list
     for name in ("a", "b"):
         write(folder, f"2020-{name}", exchange("Same?"))
     check_refused(
-        "ask", "One?", "--conversation", "same", says=("2 conversations are called 'same'", "a or b"), typed=""
+        "ask", "One?", "--conversation", "same", says=("2 conversations are called 'same'", "b or a"), typed=""
     )

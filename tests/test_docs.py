@@ -33,7 +33,7 @@ from ladechat.screens.reading import ReadingScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.shell.cli import app
-from ladechat.widgets.bars.find_bar import FindBar
+from ladechat.widgets.bars.find_bar import FindLine
 from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.slider import Slider
@@ -125,7 +125,7 @@ PLACES: dict[str, type[DOMNode]] = {
     "In the explanations": ExplainScreen,
     "In the list of conversations": ConversationsScreen,
     "In a conversation that is read": ReadingScreen,
-    "In the line that finds": FindBar,
+    "In the line that finds": FindLine,
     "In the list of models": ModelsScreen,
     "In the settings": SettingsScreen,
     "In the system prompt": SystemPromptScreen,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ladechat import __version__, protocol
+from ladechat import protocol
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets import formatting
@@ -164,12 +164,11 @@ def talk_of(recording: Recording) -> Talk:
     return Talk(formatting.name_of(reader.model), header.program, header.started, reader.turns, recording.notices)
 
 
-def talk_of_saved(saved: SavedConversation) -> Talk:
-    """Return a saved conversation: questions and answers, whose steps are unknown."""
+def talk_of_saved(saved: SavedConversation, program: str) -> Talk:
+    """Return a saved conversation: questions and answers, whose steps are unknown. `program` has saved it."""
     reader = _ConversationReader(saved.model)
     reader.read(protocol.ConversationOpened(exchanges=saved.exchanges))
-    started = saved.answers[0].when
-    return Talk(formatting.name_of(saved.model), f"ladechat {__version__}", started, reader.turns, [])
+    return Talk(formatting.name_of(saved.model), program, saved.answers[0].when, reader.turns, [])
 
 
 class _ConversationReader:

@@ -65,11 +65,11 @@ from ladechat.server_options import NO_SERVER, check_runs_here, give_key_to
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recorder import Recorder, default_path
 from ladechat.shell.conversations import app as conversation_commands
-from ladechat.shell.where_saved import GoOn, InConversation, Keep, Where, conversation_for
 from ladechat.shell.learn import learn
 from ladechat.shell.race import race
 from ladechat.shell.reopening import as_answered, is_given, latest
 from ladechat.shell.replay import replay
+from ladechat.shell.where_saved import GoOn, InConversation, Keep, Where, conversation_for
 from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, forget_output, forget_sizes_of_nothing, make_streams_safe
 from ladechat.train.commands import app as train_commands
 

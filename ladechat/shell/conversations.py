@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ladechat import __version__
 from ladechat.checks import check_streams, text_of
 from ladechat.command_line import CommandList
 from ladechat.export.command import WRITERS_OF_TALKS, ExportRefused, write
@@ -97,7 +98,7 @@ def export(
         fail(f"A saved conversation has texts, and no passes for a film or a picture; end {out} {endings}.")
     saved = named(ConversationFolder(), text_of(name, "The name"))
     try:
-        write(out, lambda: writer(talk_of_saved(saved)), force=force)
+        write(out, lambda: writer(talk_of_saved(saved, f"ladechat {__version__}")), force=force)
     except ExportRefused as refused:
         fail(str(refused))
 

@@ -64,6 +64,8 @@ def conversation_for(
         if store.why_copied:
             say(f"‘{opened.title}’ {store.why_copied}: the answer is saved in a copy of it.")
     yield talk, engine
-    if where.keep and store.path is not None:
-        say(f"Saved: ladechat ask --conversation {short_name(store.path)} goes on with it.")
+    path = store.path
+    store.begin_new()
     store.close()
+    if where.keep and path is not None:
+        say(f"Saved: ladechat ask --conversation {short_name(path)} goes on with it.")

@@ -55,7 +55,7 @@ async def test_places_are_marked_one_after_the_other_and_round_again(tmp_path: P
             ("4 of 4 places", "Lamp."),
             ("1 of 4 places", "A lamp?"),
         ):
-            await press(pilot, "enter", brings=lambda place=place: count(stage) == place)
+            await press(pilot, "enter", brings=lambda: count(stage) == place)
             assert line_of_mark(stage) == line
         await press(pilot, "up", brings=lambda: count(stage) == "4 of 4 places")
         assert stage.screen.get_selected_text() == "Lamp"

@@ -17,7 +17,7 @@ from tests.waiting import act, brings, press, until
 
 
 def answering(tmp_path: Path) -> Stage:
-    return Stage(FakeEngine(hold_steps=True), store=ConversationStore(tmp_path / "talks"))
+    return Stage(FakeEngine(answers=("first answer",), hold_steps=True), store=ConversationStore(tmp_path / "talks"))
 
 
 def title(stage: Stage) -> str:

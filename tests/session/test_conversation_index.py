@@ -161,7 +161,7 @@ def test_an_empty_folder_and_none_have_no_conversations_and_no_index(tmp_path: P
 words = st.text("abß -\n", max_size=6)
 
 
-@given(st.lists(st.lists(st.tuples(words, words), min_size=1, max_size=3), max_size=4), words)
+@given(said=st.lists(st.lists(st.tuples(words, words), min_size=1, max_size=3), max_size=4), typed=words)
 def test_a_conversation_is_found_if_each_typed_word_begins_one_of_its_words(
     said: list[list[tuple[str, str]]], typed: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

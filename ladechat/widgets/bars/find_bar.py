@@ -1,5 +1,6 @@
 """Finds a text in a conversation: a line of input, and how many places there are."""
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from textual import on
@@ -14,10 +15,29 @@ from ladechat.widgets.inputs import TypedLine
 from ladechat.widgets.transcript.message_lines import MessageLines
 
 
+class FindLine(TypedLine):
+    """An input for the text.
+
+    Args:
+        go: goes to a place, so many on from the one that is shown.
+        close: closes the bar.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,down", "go(1)", "Next", id="find.next"),
+        Binding("up", "go(-1)", "Previous", id="find.previous"),
+        Binding("escape", "close", "Close", id="find.close"),
+    ]
+
+    def __init__(self, go: Callable[[int], None], close: Callable[[], None]) -> None:
+        super().__init__(placeholder="Find in this conversation", compact=True)
+        self.action_go, self.action_close = go, close
+
+
 class FindBar(Horizontal):
     """Marks the places of a text in a conversation, one after the other.
 
-    The first place is the first one from the top of the view on. What is typed afterwards is found from there again.
+    It begins with the first place from the top of the view on.
 
     Args:
         lines: the conversation.
@@ -29,11 +49,6 @@ class FindBar(Horizontal):
     FindBar Input { width: 1fr; }
     FindBar Label { width: auto; padding: 0 1; color: $text-muted; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,down", "next", "Next", id="find.next"),
-        Binding("up", "previous", "Previous", id="find.previous"),
-        Binding("escape", "close", "Close", id="find.close"),
-    ]
 
     class Closed(Message):
         """The bar was closed."""
@@ -41,7 +56,7 @@ class FindBar(Horizontal):
     def __init__(self, lines: MessageLines) -> None:
         super().__init__(id="finding")
         self._lines = lines
-        self._input = TypedLine(placeholder="Find in this conversation", compact=True)
+        self._input = FindLine(self._go, self._close)
         self._count = Label("")
         self._from = 0  # the message at the top of the view when the bar was opened
         self._at: tuple[int, int] | None = None
@@ -62,23 +77,10 @@ class FindBar(Horizontal):
         self.screen.set_focus(self._input)
         self._input.action_select_all()
 
-    def action_close(self) -> None:
+    def _close(self) -> None:
         """Hide the bar. The place stays marked."""
         self.remove_class("-open")
         self.post_message(self.Closed())
-
-    def action_next(self) -> None:
-        """Go to the next place; after the last one, to the first."""
-        self._go(1)
-
-    def action_previous(self) -> None:
-        """Go to the previous place; before the first one, to the last."""
-        self._go(-1)
-
-    @on(Input.Submitted)
-    def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self._go(1)
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
@@ -87,7 +89,7 @@ class FindBar(Horizontal):
         self._go(0)
 
     def _go(self, by: int) -> None:
-        """Show the place that is so many places on, or if none is shown yet, the first one in view."""
+        """Show the place that is so many on, after the last one the first; or if none is shown, the first in view."""
         text = self._input.value
         places = self._lines.places(text) if text.strip() else []
         if not places:
