@@ -137,17 +137,17 @@ async def test_each_meaning_of_a_key_of_the_lessons_has_its_time() -> None:
 
 @pytest.mark.full
 async def test_each_key_of_the_list_of_conversations_has_its_time(tmp_path: Path) -> None:
-    for number in range(20):
+    for number in range(12):
         write(tmp_path, f"{number}", exchange(f"Question {number}?"))
     async with Stage(store=ConversationStore(tmp_path)).running(size=(80, 24)) as (pilot, stage):
         await press(pilot, "ctrl+o", brings=shows(pilot, ConversationsScreen))
         screen = stage.app.screen
-        await until(lambda: screen.query_one(OptionList).option_count == 20, pilot)
+        await until(lambda: screen.query_one(OptionList).option_count == 12, pilot)
         seen = acting(screen)
         await moves_by_keys(pilot)
         await pilot.press("f2")
         seen |= acting(screen)
-        await press(pilot, "escape", "f8", brings=lambda: screen.query_one(OptionList).option_count == 19)
+        await press(pilot, "escape", "f8", brings=lambda: screen.query_one(OptionList).option_count == 11)
         assert seen | acting(screen) == set(meanings(ConversationsScreen))
 
 

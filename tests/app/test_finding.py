@@ -46,7 +46,7 @@ async def test_places_are_marked_one_after_the_other_and_round_again(tmp_path: P
     long_talk(tmp_path)
     async with new_stage(tmp_path, opened=kept(tmp_path)[0]).ready() as (pilot, stage):
         await press(pilot, "ctrl+f", brings=lambda: is_open(stage))
-        assert footer_names(stage.app)[:3] == ["Next", "Previous", "Close"]
+        await until(lambda: footer_names(stage.app)[:3] == ["Previous", "Next", "Close"], pilot)
         await press(pilot, *"lamp", brings=lambda: count(stage) == "1 of 4 places")
         assert line_of_mark(stage) == "A lamp?", "none is below the view, so it is the first"
         for place, line in (

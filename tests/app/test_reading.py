@@ -17,7 +17,7 @@ from tests.waiting import act, brings, press, until
 
 
 def answering(tmp_path: Path) -> Stage:
-    return Stage(FakeEngine(answers=("first answer",), hold_steps=True), store=ConversationStore(tmp_path / "talks"))
+    return Stage(FakeEngine(hold_steps=True), store=ConversationStore(tmp_path / "talks"))
 
 
 def title(stage: Stage) -> str:
@@ -42,7 +42,7 @@ async def test_another_conversation_is_read_while_one_is_answered(tmp_path: Path
         await press(pilot, "escape", brings=lambda: screen.query_one(Transcript).has_focus)
         await press(pilot, "enter", brings=lambda: stage.in_front() and STILL_ANSWERED in stage.notices)
         await act(pilot, stage.engine.release, brings=lambda: not stage.asking)
-        assert "One?" in stage.text and "pool" not in stage.text
+        assert "One?" in stage.text and "A store of n-grams." not in stage.text
 
 
 async def test_what_was_read_opens_once_the_answer_has_ended(tmp_path: Path) -> None:
