@@ -56,6 +56,7 @@ NAMES_OF_KEYS = {
     "slow": "slow",
     "panels": "panels",
     "look": "look",
+    "find": "find",
     "restart": "restart",
     "help": "help",
     "quit": "quit",
@@ -95,6 +96,13 @@ COMMANDS = (
         "continue",
         short="Go on with the last answer where it stopped.",
         title="Continue the answer",
+    ),
+    SlashCommand(
+        "rename",
+        "Give this conversation a title; without TITLE it is the first question again.",
+        "rename",
+        "[TITLE]",
+        short="Give this conversation a title.",
     ),
     SlashCommand(
         "code",

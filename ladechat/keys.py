@@ -151,6 +151,15 @@ APP_KEYS = (
         id="editor",
         tooltip="Write the question in your editor ($VISUAL or $EDITOR); so do Ctrl+X, Ctrl+E.",
     ),
+    Binding(
+        "ctrl+f",
+        "find",
+        "Find",
+        show=False,
+        priority=True,
+        id="find",
+        tooltip="Find a text in this conversation.",
+    ),
     Binding("end", "follow", "To the end", show=False, id="follow", tooltip="To the end of the conversation."),
     Binding(
         "ctrl+l",
@@ -216,7 +225,10 @@ APP_KEY_GROUPS = (
     ),
     ("Keys: while an answer is under way", ("pause", "take_step", "slower", "faster", "slow")),
     ("Keys: look back at an answer's passes", ("look_back", "look_on", "first_step", "last_step", "leave_steps")),
-    ("Keys: what is shown", ("explain", "panels", "view", "look", "format", "fold", "page_up", "page_down", "follow")),
+    (
+        "Keys: what is shown",
+        ("explain", "panels", "view", "look", "format", "fold", "find", "page_up", "page_down", "follow"),
+    ),
     ("Keys: the program", ("decoder", "help", "interrupt", "restart", "quit")),
 )
 """The keys of the chat by subject, each by its id, in order of importance: the sections of the help."""
@@ -227,21 +239,6 @@ LEFT_OUT_OF_THE_FOOTER = ("prompt.send", "panels", "record", "help")
 """The ids of keys that give way to the pace keys in the footer while an answer is generated."""
 LEFT_OUT_WHILE_LOOKING = (*LEFT_OUT_OF_THE_FOOTER, "decoder", "slow")
 """The ids of keys that are hidden in the footer while the user looks back."""
-
-CONVERSATIONS_KEYS = (
-    Binding("enter", "open", "Open", id="open", tooltip="Go on with this conversation."),
-    Binding("enter", "take_title", "Take title", id="take_title", tooltip="Give it this title."),
-    Binding("up", "move('cursor_up')", "Up", show=False, id="up", tooltip="The one above."),
-    Binding("down", "move('cursor_down')", "Down", show=False, id="down", tooltip="The one below."),
-    Binding("pageup", "move('page_up')", "Page up", show=False, id="page_up", tooltip="A page up."),
-    Binding("pagedown", "move('page_down')", "Page down", show=False, id="page_down", tooltip="A page down."),
-    Binding("f2", "rename", "Rename", id="rename", tooltip="Give it a title."),
-    Binding("f8", "delete", "Delete", id="delete", tooltip="Delete it; this can be undone until you quit."),
-    Binding("ctrl+z", "undo", "Undo", id="undo", tooltip="Bring back what was deleted."),
-    Binding("escape", "leave", "Close", id="leave", tooltip="To the chat."),
-    Binding("escape", "leave_title", "Leave title", id="leave_title", tooltip="Leave the title as it was."),
-    Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="End the engine and leave."),
-)
 
 _LIST_KEYS = (
     Binding("up", "move('cursor_up')", "Up", show=False, id="up", tooltip="The one above."),

@@ -15,7 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ladechat.engine_options import EngineOptions
-from ladechat.protocol import Closed, Event, Header, Loading, Message, Step, TurnFinished, decode_event
+from ladechat.protocol import Closed, Event, Header, Loading, Step, TurnFinished, decode_event
+from ladechat.session.conversations.conversation import Conversation
 from ladechat.shell import cli
 from ladechat.shell.ask import BROKEN_PIPE, AnswerPrinter, run
 from tests.engine.wire import ROOT
@@ -232,8 +233,8 @@ def test_an_engine_that_cannot_be_run_and_an_answer_that_cannot_be_written_are_t
     monkeypatch.setattr("ladechat.shell.ask.forget_output", lambda: None)
     with monkeypatch.context() as patched:
         patched.setattr(FakeEngine, "start", fails)
-        assert run(EngineOptions(), [Message(role="user", content="Hello?")], None, as_json=True) == 1
+        assert run(EngineOptions(), Conversation(), "Hello?", as_json=True) == 1
     assert capsys.readouterr().err == "ladechat: The engine could not be run: Too many open files.\n"
     monkeypatch.setattr("ladechat.shell.ask.JsonPrinter.show", full)
-    assert run(EngineOptions(), [Message(role="user", content="Hello?")], None, as_json=True) == 1
+    assert run(EngineOptions(), Conversation(), "Hello?", as_json=True) == 1
     assert capsys.readouterr().err == "ladechat: The answer could not be written: No space left on device.\n"

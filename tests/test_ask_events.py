@@ -20,6 +20,7 @@ from ladechat.protocol import (
     TurnFinished,
     TurnStarted,
 )
+from ladechat.session.conversations.conversation import Conversation
 from ladechat.shell import ask
 from tests.test_ask import events_in
 from tests.widgets.sample_steps import step as emitted
@@ -74,7 +75,7 @@ def finished(reason: protocol.FinishReason, text: str = "") -> TurnFinished:
 def ask_scripted(monkeypatch: pytest.MonkeyPatch, *events: Event, as_json: bool = False) -> int:
     monkeypatch.setattr(Scripted, "said", events)
     monkeypatch.setattr(ask, "engine_of", Scripted)
-    return ask.run(EngineOptions(), [Message(role="user", content="?")], None, as_json=as_json)
+    return ask.run(EngineOptions(), Conversation(), "?", as_json=as_json)
 
 
 def test_an_answer_in_a_pipe_is_its_pieces_and_nothing_else(

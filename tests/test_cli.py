@@ -16,6 +16,7 @@ from ladechat import catalog, protocol
 from ladechat.engine_options import EngineOptions
 from ladechat.options import chosen_decoder
 from ladechat.protocol import Message, Settings
+from ladechat.session.conversations.conversation import Conversation
 from ladechat.shell import ask, cli
 from tests.command_line import check_refused, check_runs
 
@@ -226,8 +227,9 @@ def asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[EngineO
     """What `ask` would have asked, with a settings file of the user's."""
     calls: list[tuple[EngineOptions, list[Message], int | None]] = []
 
-    def run(options: EngineOptions, messages: list[Message], limit: int | None, *, as_json: bool) -> int:
-        calls.append((options, messages, limit))
+    def run(options: EngineOptions, conversation: Conversation, question: str, *, as_json: bool) -> int:
+        command = conversation.ask(question)
+        calls.append((options, command.messages, command.max_new_tokens))
         return 0
 
     monkeypatch.setattr(ask, "run", run)

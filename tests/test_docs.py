@@ -29,9 +29,11 @@ from ladechat.screens.lists.conversations import ConversationsScreen
 from ladechat.screens.lists.models import ModelsScreen
 from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.race import RaceScreen
+from ladechat.screens.reading import ReadingScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.shell.cli import app
+from ladechat.widgets.bars.find_bar import FindLine
 from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.slider import Slider
@@ -122,6 +124,8 @@ PLACES: dict[str, type[DOMNode]] = {
     "In the help": HelpScreen,
     "In the explanations": ExplainScreen,
     "In the list of conversations": ConversationsScreen,
+    "In a conversation that is read": ReadingScreen,
+    "In the line that finds": FindLine,
     "In the list of models": ModelsScreen,
     "In the settings": SettingsScreen,
     "In the system prompt": SystemPromptScreen,

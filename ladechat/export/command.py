@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ladechat.export.as_json import as_json
-from ladechat.export.conversation import talk_of
+from ladechat.export.conversation import Talk, talk_of
 from ladechat.export.html import html
 from ladechat.export.markdown import markdown
 from ladechat.files import replace_file
@@ -319,11 +319,15 @@ def _svg(recording: Recording, wanted: Wanted) -> str:
     return photograph(recording, wanted.size, wanted.step)
 
 
+def _of_talk(write_talk: Callable[[Talk], str]) -> Writer:
+    return lambda recording, _: write_talk(talk_of(recording))
+
+
+WRITERS_OF_TALKS: Mapping[str, Callable[[Talk], str]] = {"html": html, "md": markdown, "json": as_json}
+"""Writers that need questions and answers, by the name of their format."""
 WRITERS: Mapping[str, Writer] = {
     **{name: _replay(name) for name in FILMS},
-    "html": lambda recording, _: html(talk_of(recording)),
     "svg": _svg,
-    "md": lambda recording, _: markdown(talk_of(recording)),
-    "json": lambda recording, _: as_json(talk_of(recording)),
+    **{name: _of_talk(write_talk) for name, write_talk in WRITERS_OF_TALKS.items()},
 }
-"""Writers by the name of their format."""
+"""Writers of recordings, by the name of their format."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ladechat import protocol
+from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets import formatting
 from ladechat.widgets.units import CHUNK, PASS, unit_of
@@ -162,6 +163,13 @@ def talk_of(recording: Recording) -> Talk:
         reader.read(event)
     header = recording.header
     return Talk(formatting.name_of(reader.model), header.program, header.started, reader.turns, recording.notices)
+
+
+def talk_of_saved(saved: SavedConversation, program: str) -> Talk:
+    """Return a saved conversation: questions and answers, whose steps are unknown. `program` has saved it."""
+    reader = _ConversationReader(saved.model)
+    reader.read(protocol.ConversationOpened(exchanges=saved.exchanges))
+    return Talk(formatting.name_of(saved.model), program, saved.answers[0].when, reader.turns, [])
 
 
 class _ConversationReader:

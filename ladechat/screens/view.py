@@ -55,6 +55,8 @@ class ConversationView(Vertical):
         self.side = SidePanels(id="side")
         self._status = StatusLine(id="status")
         self._controls = controls
+        self._shown_title = ""
+        self._title = Label(id="conversation-title", markup=False)
         self._copy = Label("(copy)", id="copy")
         self._recording = Label("● rec", id="recording")
         self._exporting = Label(id="exporting", markup=False)
@@ -64,6 +66,7 @@ class ConversationView(Vertical):
     def compose(self) -> ComposeResult:
         with Horizontal(id="body"):
             with Vertical(id="talk"):
+                yield self._title
                 yield self.transcript
                 yield MessageLine()
             yield self.side
@@ -80,6 +83,13 @@ class ConversationView(Vertical):
 
     def _show_palette(self, palette: Palette) -> None:
         self.side.palette = self.transcript.palette = palette
+
+    def show_title(self, title: str) -> None:
+        """Show the title of the conversation above it; nothing if it has none."""
+        if title != self._shown_title:
+            self._shown_title = title
+            self._title.display = bool(title)
+            self._title.update(printable(title))
 
     def show_copy(self, why: str) -> None:
         """Show that the conversation is a copy, and why; hide that if `why` is ""."""

@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -14,9 +13,8 @@ from ladechat.palette import Palette
 from ladechat.protocol import (
     Event,
     Failed,
-    Generate,
+    Header,
     Loading,
-    Message,
     Pong,
     Prefilling,
     Ready,
@@ -27,9 +25,10 @@ from ladechat.protocol import (
     TurnStarted,
 )
 from ladechat.session.command_engine import engine_of
+from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.engine import and_last_line
 from ladechat.session.race import PLAIN
-from ladechat.shell.word_wrap import WordWrap
+from ladechat.shell.answer_writer import AnswerWriter, console
 from ladechat.terminal import Status, forget_output, shown
 from ladechat.widgets.formatting import (
     REASONS,
@@ -46,13 +45,13 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 
-def run(options: EngineOptions, messages: Sequence[Message], max_new_tokens: int | None, *, as_json: bool) -> int:
-    """Ask, print, and return the exit code: 0, 1 after a failure, 130 after Ctrl+C."""
+def run(options: EngineOptions, conversation: Conversation, question: str, *, as_json: bool) -> int:
+    """Ask a question in a conversation, print the answer, and return the exit code: 0, 1 after a failure, 130 after
+    Ctrl+C.
+    """
     printer = JsonPrinter() if as_json else AnswerPrinter()
     try:
-        return asyncio.run(
-            _ask(options, Generate(turn=1, messages=list(messages), max_new_tokens=max_new_tokens), printer)
-        )
+        return asyncio.run(_ask(options, conversation, question, printer))
     except BrokenPipeError:
         # The reader has closed the pipe. What Python still buffers for it has to go somewhere at exit.
         forget_output()
@@ -63,8 +62,11 @@ def run(options: EngineOptions, messages: Sequence[Message], max_new_tokens: int
         return FAILED
 
 
-async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter | AnswerPrinter") -> int:
+async def _ask(
+    options: EngineOptions, conversation: Conversation, text: str, printer: "JsonPrinter | AnswerPrinter"
+) -> int:
     engine = engine_of(options)
+    question = conversation.ask(text)
     try:
         await engine.start()
     except OSError as error:
@@ -86,6 +88,7 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
     try:
         async for event in engine.events():
             printer.show(event)
+            _note(event, conversation, options)
             answering = answering or isinstance(event, TurnStarted)
             if isinstance(event, Failed):
                 to_stderr(f"ladechat: {event.message} {event.hint}")
@@ -103,7 +106,20 @@ async def _ask(options: EngineOptions, question: Generate, printer: "JsonPrinter
         asking.cancel()
         await engine.close()
         printer.end()
+        conversation.save_unfinished(options.settings.decoder)
     return INTERRUPTED if interrupted.is_set() else exit_code
+
+
+def _note(event: Event, conversation: Conversation, options: EngineOptions) -> None:
+    """Add to the conversation what is answered."""
+    match event:
+        case Header() if options.engine_command is not None:
+            conversation.use_model(event.model)
+        case TurnStarted() | Prefilling() | Step():
+            conversation.note(event)
+        case TurnFinished():
+            conversation.answered(event, options.settings.decoder)
+            conversation.give_up()  # what has come of an answer that failed
 
 
 def to_stderr(sentence: str) -> None:
@@ -133,8 +149,8 @@ class AnswerPrinter:
     """The answer as it is generated, and a summary on standard error."""
 
     def __init__(self) -> None:
-        self._out = Console(highlight=False, soft_wrap=True)
-        self._wrapped = WordWrap(self._out)
+        self._out = console()
+        self._writer = AnswerWriter(self._out)
         self._status = Status()
         self._palette = Palette.detect()
         self._ready: Ready | None = None
@@ -171,6 +187,7 @@ class AnswerPrinter:
             case TurnFinished():
                 self._status.clear()
                 if self._begun:
+                    self._writer.end()
                     self._out.print()
                 self._show_summary(event)
             case Failed():
@@ -201,7 +218,7 @@ class AnswerPrinter:
             style = self._palette.style_of_step(step.index, len(step.token_ids), own=is_own(step, token))
             text = piece if self._begun else piece.lstrip()
             self._begun = self._begun or bool(text)
-            self._wrapped.write(shown(text), style)
+            self._writer.write(text, style)
 
     def _show_summary(self, event: TurnFinished) -> None:
         """Print the summary below the answer; on a terminal dimmed, to distinguish it, and wrapped at words."""

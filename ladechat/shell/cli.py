@@ -59,17 +59,19 @@ from ladechat.options import (
     with_engine_options,
 )
 from ladechat.preferences import SettingsFile
-from ladechat.protocol import MOST_TEXT, Message
+from ladechat.protocol import MOST_TEXT
 from ladechat.refusing import check_count, fail
 from ladechat.serve.commands import serve
 from ladechat.server_address import is_server
 from ladechat.server_options import NO_SERVER, check_runs_here, give_key_to, on_server
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recorder import Recorder, default_path
+from ladechat.shell.conversations import app as conversation_commands
 from ladechat.shell.learn import learn
 from ladechat.shell.race import race
 from ladechat.shell.reopening import as_answered, is_given, latest
 from ladechat.shell.replay import replay
+from ladechat.shell.where_saved import GoOn, InConversation, Keep, Where, conversation_for
 from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, forget_output, forget_sizes_of_nothing, make_streams_safe
 from ladechat.train.commands import app as train_commands
 
@@ -80,6 +82,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(train_commands, name="train")
+app.add_typer(conversation_commands, name="conversations")
 app.command(context_settings=MORE_WORDS)(race)
 app.command()(learn)
 
@@ -183,6 +186,9 @@ def ask(
     ] = None,
     max_new_tokens: MaxNewTokens = None,
     system: System = None,
+    go_on: GoOn = False,
+    conversation: InConversation = None,
+    keep: Keep = False,
     json: Annotated[bool, typer.Option("--json", help="Print the engine's events, one JSON line each.")] = False,
 ) -> None:
     """Answer one question on standard output, coloured by pass on a terminal; a summary goes to standard error."""
@@ -195,11 +201,13 @@ def ask(
         fail(f"The question has more than {MOST_TEXT:,} characters; ask a shorter one.")
     if text is None or not text.strip():
         fail('The question is empty; give one, as in: ladechat ask "What is the n-gram pool?".')
+    where = Where(go_on, conversation, keep)
     from ladechat.shell.ask import run
 
-    messages = [Message(role="system", content=system)] if system else []
-    messages.append(Message(role="user", content=text))
-    raise typer.Exit(run(engine, messages, max_new_tokens, as_json=json))
+    with conversation_for(where, engine, system, context, settings_file.preferences) as (talk, engine):
+        talk.max_new_tokens = max_new_tokens
+        code = run(engine, talk, text, as_json=json)
+    raise typer.Exit(code)
 
 
 def _with_pipe(question: str | None) -> str | None:

@@ -1,6 +1,7 @@
-"""The conversation that `--continue` continues: the latest one, with the model that answered it."""
+"""Saved conversations by name, and the one that `--continue` continues: the latest, with the model that answered it."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import typer
@@ -9,9 +10,13 @@ from ladechat import catalog
 from ladechat.engine_options import EngineOptions
 from ladechat.options import CHOICE, PARAMETERS
 from ladechat.preferences import Preferences
-from ladechat.refusing import fail
+from ladechat.refusing import fail, joined_with
+from ladechat.session.conversations.folder import ConversationFolder
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
+
+MOST_NAMES = 5
+"""The most names that are listed in a sentence."""
 
 
 def latest(store: ConversationStore | None) -> SavedConversation:
@@ -20,12 +25,42 @@ def latest(store: ConversationStore | None) -> SavedConversation:
     """
     if store is None:
         fail("--continue goes on with a conversation, and --no-save keeps none; give one of them.")
-    saved = store.conversations()
+    listed = store.listing().all
+    saved = store.read(max(listed, key=lambda one: (one.when, one.path.name)).path) if listed else None
     if store.unread:
         fail(f"It is not known which conversation is the latest: {store.unread}")
-    if not saved:
+    if saved is None:
         fail("There is no conversation to go on with; start without --continue.")
-    return saved[0]
+    return saved
+
+
+def named(folder: ConversationFolder, name: str, *, whole: bool = False) -> SavedConversation:
+    """Return the conversation of this name; if there is none, or several, end the program with a message.
+
+    Args:
+        folder: the folder of the conversations.
+        name: the name of its file, or the end of that, as `short_name` returns it; or its title, or the start of it.
+        whole: whether the start of a title is not enough.
+    """
+    wanted = " ".join(name.split()).casefold()
+    listed = folder.listing().all
+    by_file = [one for one in listed if wanted in (one.path.stem.casefold(), short_name(one.path).casefold())]
+    by_title = [one for one in listed if one.title.casefold() == wanted]
+    begun = [one for one in listed if wanted and not whole and one.title.casefold().startswith(wanted)]
+    found = by_file or by_title or begun
+    if len(found) > 1:
+        names = joined_with("or", [short_name(one.path) for one in found[:MOST_NAMES]])
+        fail(f"{len(found)} conversations are called {name!r}; name one by its file: {names}.")
+    saved = folder.read(found[0].path) if found else None
+    if saved is None:
+        why = f" ({folder.unread})" if folder.unread else ""
+        fail(f"There is no conversation {name!r}{why}; ladechat conversations list names them all.")
+    return saved
+
+
+def short_name(path: Path) -> str:
+    """Return the name of a conversation for the shell: the end of its file's name, after the time."""
+    return path.stem.rpartition("-")[2]
 
 
 def as_answered(

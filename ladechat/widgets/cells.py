@@ -171,3 +171,15 @@ def _characters(text: str, _: str = "auto") -> tuple[list[tuple[int, int, int]],
             first, _end, before = spans[-1]
             spans[-1] = (first, place + 1, before)
     return spans, sum(map(cell_size, text))
+
+
+_AS_SPACES = dict.fromkeys(
+    (*range(9, 14), *range(28, 32), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000),
+    " ",
+)
+"""All white space."""
+
+
+def folded(text: str) -> str:
+    """Return a text normalized for searching: case-folded, with each white space character as a space."""
+    return text.translate(_AS_SPACES).casefold()

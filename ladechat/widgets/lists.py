@@ -13,12 +13,13 @@ class MarkedList(OptionList):
         self.call_after_refresh(self.scroll_to_highlight)
 
 
-ROWS_AT_ONCE = 30
-"""More rows than are in view; further ones are created as the user moves down."""
+LINES_OF_A_ROW = 2
+LEAST_AHEAD = 8
+"""The least number of rows that are created below the highlighted one."""
 
 
 class LongList(MarkedList):
-    """A list whose rows are created as needed: thousands of them take no longer than one screen."""
+    """A list whose rows, of two lines each, are created as needed: thousands of them take no longer than one screen."""
 
     def __init__(self) -> None:
         super().__init__(compact=True, markup=False)
@@ -38,17 +39,22 @@ class LongList(MarkedList):
         self._make(marked)
         self.highlighted = min(marked, count - 1) if count else None
 
+    @property
+    def _ahead(self) -> int:
+        """More rows than are in view."""
+        return max(self.size.height // LINES_OF_A_ROW, LEAST_AHEAD) + LEAST_AHEAD // 2
+
     def _make(self, number: int) -> None:
         """Create the rows up to this one, and some below it."""
         made = self.option_count
-        wanted = min(number + ROWS_AT_ONCE, self._count)
+        wanted = min(number + self._ahead, self._count)
         if wanted > made:
             self.add_options([self._row(place) for place in range(made, wanted)])
 
     def watch_highlighted(self, highlighted: int | None) -> None:
         """Create rows below the highlighted one."""
         super().watch_highlighted(highlighted)
-        if highlighted is not None and highlighted + ROWS_AT_ONCE // 2 > self.option_count:
+        if highlighted is not None and highlighted + self._ahead // 2 > self.option_count:
             self._make(highlighted)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:

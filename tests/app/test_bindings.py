@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.screen import Screen
 from textual.widgets import OptionList
 
-from ladechat import keys
+from ladechat import conversation_keys, keys
 from ladechat.app import LadechatApp
 from ladechat.commands import COMMANDS
 from ladechat.lessons.progress import Progress
@@ -24,6 +24,7 @@ from ladechat.screens.lists.conversations import ConversationsScreen
 from ladechat.screens.lists.models import ModelsScreen
 from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.race import RaceScreen
+from ladechat.screens.reading import ReadingScreen
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversations.store import ConversationStore
@@ -46,6 +47,7 @@ SCREENS: list[type[Screen[Any]]] = [
     LearnScreen,
     ModelsScreen,
     RaceScreen,
+    ReadingScreen,
     ReplayScreen,
     SettingsScreen,
     SystemPromptScreen,
@@ -86,7 +88,8 @@ def test_every_action_of_a_key_exists_and_no_two_keys_have_one_name(screen: type
 
 def test_every_table_of_keys_belongs_to_a_screen() -> None:
     bound = {(one.id, one.key, one.action) for screen in SCREENS for one in bindings_of(screen)}
-    for table in (value for name, value in vars(keys).items() if name.endswith("_KEYS") and not name.startswith("_")):
+    tables = vars(keys) | vars(conversation_keys)
+    for table in (value for name, value in tables.items() if name.endswith("_KEYS") and not name.startswith("_")):
         listed = [one for one in table if isinstance(one, Binding)]
         assert {(one.id, one.key, one.action) for one in listed} <= bound, table
 
@@ -137,17 +140,17 @@ async def test_each_meaning_of_a_key_of_the_lessons_has_its_time() -> None:
 
 @pytest.mark.full
 async def test_each_key_of_the_list_of_conversations_has_its_time(tmp_path: Path) -> None:
-    for number in range(20):
+    for number in range(12):
         write(tmp_path, f"{number}", exchange(f"Question {number}?"))
     async with Stage(store=ConversationStore(tmp_path)).running(size=(80, 24)) as (pilot, stage):
         await press(pilot, "ctrl+o", brings=shows(pilot, ConversationsScreen))
         screen = stage.app.screen
-        await until(lambda: screen.query_one(OptionList).option_count == 20, pilot)
+        await until(lambda: screen.query_one(OptionList).option_count == 12, pilot)
         seen = acting(screen)
         await moves_by_keys(pilot)
         await pilot.press("f2")
         seen |= acting(screen)
-        await press(pilot, "escape", "f8", brings=lambda: screen.query_one(OptionList).option_count == 19)
+        await press(pilot, "escape", "f8", brings=lambda: screen.query_one(OptionList).option_count == 11)
         assert seen | acting(screen) == set(meanings(ConversationsScreen))
 
 

@@ -113,7 +113,7 @@ async def refuses(pilot: Driver, stage: Stage, text: str) -> None:
 
 
 async def test_whatever_is_refused_stays_in_the_prompt_to_be_corrected() -> None:
-    assert {one.name for one in COMMANDS if one.argument} == {*REFUSED, "system"}
+    assert {one.name for one in COMMANDS if one.argument} == {*REFUSED, "system", "rename"}
     async with Stage(FakeEngine()).ready() as (pilot, stage):
         for name, value in REFUSED.items():
             await refuses(pilot, stage, f"/{name} {value}")

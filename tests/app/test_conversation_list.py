@@ -7,7 +7,8 @@ import pytest
 from textual.widgets import Input, Label, OptionList
 
 from ladechat.screens.lists.conversations import NONE_FOUND, NONE_YET, ConversationsScreen
-from ladechat.session.conversations.saved import SavedConversation
+from ladechat.session.conversations.index import GoOn
+from ladechat.session.conversations.search import Listing
 from ladechat.widgets.presenter import REOPENED
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.listed import kept, listed, lists, new_stage, rows, said, show_list, shown, three, three_listed
@@ -135,13 +136,13 @@ async def test_keys_wait_for_a_list_that_is_still_read(tmp_path: Path, monkeypat
     stage, read = new_stage(tmp_path), threading.Event()
     store = stage.screen.saved.store
     assert store is not None
-    listed = store.conversations
+    listed = store.listing
 
-    def slowly() -> list[SavedConversation]:
+    def slowly(go_on: GoOn) -> Listing:
         read.wait(patience())
-        return listed()
+        return listed(go_on)
 
-    monkeypatch.setattr(store, "conversations", slowly)
+    monkeypatch.setattr(store, "listing", slowly)
     async with stage.ready() as (pilot, _):
         async with brings(lambda: stage.app.focused is not None and stage.app.focused.id == "search"):
             burst(pilot, "ctrl+o")  # the pilot would wait until the list is read

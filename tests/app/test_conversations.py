@@ -9,13 +9,14 @@ import pytest
 
 from ladechat.protocol import Message
 from ladechat.saved_drafts import drafts_file, drafts_folder
+from ladechat.screens.reading import ReadingScreen
 from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets import flow
 from ladechat.widgets.flow import Line, Run, wrap
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.listed import ANSWERS, kept, new_stage, rows, show_list, shown, three
-from tests.app.stage import Stage, answered, ask
+from tests.app.stage import Stage, answered, ask, shows
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
 from tests.waiting import act, brings, press, until
@@ -113,8 +114,9 @@ async def test_nothing_is_opened_while_an_answer_is_being_written(tmp_path: Path
     async with stage.app.run_test() as pilot:
         await ask(pilot, "One?", brings=lambda: stage.asking)
         await show_list(pilot, stage, 3)
-        await press(pilot, "enter", brings=stage.in_front)
-        await press(pilot, "ctrl+r", "ctrl+t", "ctrl+l", brings=lambda: len(stage.notices) == 4)
+        await press(pilot, "enter", brings=shows(pilot, ReadingScreen))
+        await press(pilot, "escape", brings=stage.in_front)
+        await press(pilot, "ctrl+r", "ctrl+t", "ctrl+l", brings=lambda: len(stage.notices) == 3)
         assert set(stage.notices) == {"Stop the answer first (Esc)."}
         assert "One?" in stage.text and "pool?" not in stage.text
 

@@ -11,6 +11,7 @@ import pytest
 
 from ladechat.protocol import Exchange, encode
 from ladechat.session.conversations.saved import Answered, Begun, FileLine, Instructed, Renamed
+from ladechat.session.conversations.store import ConversationStore
 
 
 def exchange(question: str = "One?", answer: str = "Yes.", model: str = "demo") -> Exchange:
@@ -37,6 +38,11 @@ def write(
     path = folder / f"{name}.jsonl"
     path.write_bytes(b"".join(map(encode, lines)))
     return path
+
+
+def questions(store: ConversationStore) -> list[list[str]]:
+    """What was asked in each conversation, the latest first."""
+    return [[one.question for one in kept.exchanges] for kept in store.conversations()]
 
 
 def forbid(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,28 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from msgspec.structs import replace
 
 from ladechat import files
 from ladechat.protocol import Exchange, encode
-from ladechat.session.conversations import saved as conversation_file
-from ladechat.session.conversations import store as conversation_store
 from ladechat.session.conversations.conversation import Conversation
+from ladechat.session.conversations.folder import ConversationInUse
 from ladechat.session.conversations.saved import (
     Answered,
     Begun,
     Continued,
-    FileLine,
-    Instructed,
-    Removed,
     Renamed,
     SavedConversation,
     read,
-    shortened,
-    title_of_copy,
 )
-from ladechat.session.conversations.store import ConversationInUse, ConversationStore
-from tests.session.conversations import answered, exchange, take_away, write
+from ladechat.session.conversations.store import ConversationStore
+from tests.session.conversations import answered, exchange, questions, take_away, write
 
 TEXTS = st.text(max_size=20)
 EXCHANGES = st.builds(
@@ -43,10 +36,6 @@ EXCHANGES = st.builds(
     model=TEXTS,
     decoder=st.just("auto"),
 )
-
-
-def questions(store: ConversationStore) -> list[list[str]]:
-    return [[one.question for one in kept.exchanges] for kept in store.conversations()]
 
 
 def test_a_conversation_has_its_file_from_the_first_answer_on(tmp_path: Path) -> None:
@@ -69,18 +58,6 @@ def test_only_its_user_can_read_a_conversation(tmp_path: Path) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_the_latest_stands_first_and_each_conversation_has_a_file_of_its_own(tmp_path: Path) -> None:
-    write(tmp_path, "b", exchange("Old?"), when="2029-01-01T12:00:00")
-    write(tmp_path, "a", exchange("Newer?"), when="2030-01-01T12:00:00")
-    write(tmp_path, "c", exchange("Oldest?"), when="2028-01-01T12:00:00")
-    store = ConversationStore(tmp_path)
-    assert questions(store) == [["Newer?"], ["Old?"], ["Oldest?"]]
-    store.add(exchange("One?"))
-    store.begin_new()
-    store.add(exchange("Two?"))
-    assert len(questions(store)) == 5
-
-
 @given(exchanges=st.lists(EXCHANGES, min_size=1, max_size=4), cut=st.integers(min_value=0))
 def test_a_file_cut_anywhere_is_read_up_to_its_last_whole_line_and_goes_on(
     exchanges: list[Exchange], cut: int, tmp_path_factory: pytest.TempPathFactory
@@ -99,44 +76,6 @@ def test_a_file_cut_anywhere_is_read_up_to_its_last_whole_line_and_goes_on(
     store.add(exchange("On?"))
     assert questions(store)[0][-1] == "On?"
     assert len(questions(store)[0]) == len(whole) + 1
-
-
-@given(content=st.one_of(st.binary(max_size=80), st.just(b"[" * 100_000), st.just(b'{"line":"exchange"}\n')))
-def test_foreign_files_in_the_folder_are_left_alone(content: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("foreign")
-    write(folder, "ours", exchange())
-    (folder / "theirs.jsonl").write_bytes(content)
-    os.mkfifo(folder / "pipe.jsonl")
-    (folder / "folder.jsonl").mkdir()
-    (folder / "nowhere.jsonl").symlink_to(folder / "gone")
-    store = ConversationStore(folder)
-    assert questions(store) == [["One?"]]
-    assert (folder / "theirs.jsonl").read_bytes() == content
-
-
-@pytest.mark.parametrize("damage", [b"{", b"\xff\xfe", b"[" * 100_000, b'{"line":"hologram"}', b'{"line":"title"}'])
-def test_a_line_that_cannot_be_read_costs_nothing_else(tmp_path: Path, damage: bytes) -> None:
-    lines = list(map(encode, [Begun(), *answered(exchange("One?"), exchange("Two?"))]))
-    (tmp_path / "a.jsonl").write_bytes(b"".join([*lines[:2], damage + b"\n", *lines[2:]]))
-    assert questions(ConversationStore(tmp_path)) == [["One?", "Two?"]]
-
-
-def test_a_file_of_a_later_version_or_without_end_is_not_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines: list[FileLine] = [Begun(version=2), *answered(exchange())]
-    (tmp_path / "later.jsonl").write_bytes(b"".join(map(encode, lines)))
-    assert ConversationStore(tmp_path).conversations() == []
-    write(tmp_path, "long", exchange(answer="x" * 1000))
-    assert questions(ConversationStore(tmp_path)) == [["One?"]]
-    monkeypatch.setattr(conversation_file, "MOST_BYTES", 500)
-    assert ConversationStore(tmp_path).conversations() == []
-
-
-@pytest.mark.parametrize("when", ["soon", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
-def test_a_time_that_is_none_costs_nothing_else(tmp_path: Path, when: str) -> None:
-    write(tmp_path, "a", exchange(), when=when)
-    assert questions(ConversationStore(tmp_path)) == [["One?"]]
 
 
 # --- two at once ------------------------------------------------------------------------------------------------------
@@ -162,11 +101,6 @@ def test_what_is_open_elsewhere_goes_on_as_a_copy(tmp_path: Path) -> None:
     assert sorted(kept.title for kept in here.conversations()) == ["Ours", "Ours (copy)", "Ours (copy)"]
     there.begin_new()
     assert not there.why_copied
-
-
-def test_the_title_of_a_copy_has_room_for_saying_so() -> None:
-    title = title_of_copy("word " * 15)
-    assert title == shortened(title) and title.endswith("… (copy)") and title.startswith("word word ")
 
 
 def test_what_was_closed_elsewhere_goes_on_where_it_ended(tmp_path: Path) -> None:
@@ -246,19 +180,6 @@ def test_opening_a_conversation_writes_nothing(tmp_path: Path, system: str | Non
     assert path.read_bytes() == before and conversation.system == "Rhyme."
 
 
-def test_exchanges_of_earlier_versions_have_the_system_prompt_of_the_lines_before_them(tmp_path: Path) -> None:
-    path = write(tmp_path, "a", exchange("One?"), system="Be brief.")
-    lines: list[FileLine] = [
-        *answered(exchange("Two?"), replace(exchange("Three?"), system="")),
-        Instructed(text="Rhyme."),
-        Continued(when="", exchange=exchange("Three?")),
-        *answered(exchange("Four?")),
-    ]
-    path.write_bytes(path.read_bytes() + b"".join(map(encode, lines)))
-    (kept,) = ConversationStore(tmp_path).conversations()
-    assert [one.system for one in kept.exchanges] == [None, "Be brief.", "", "Rhyme."]
-
-
 class TwoPrograms(RuleBasedStateMachine):
     """Two stores over one folder, in any order: what each has kept is there, whatever the other does."""
 
@@ -333,51 +254,7 @@ class TwoPrograms(RuleBasedStateMachine):
 TestTwoPrograms = TwoPrograms.TestCase
 
 
-# --- titles, deletion, failures ---------------------------------------------------------------------------------------
-
-
-def test_a_title_can_be_given_and_taken_back(tmp_path: Path) -> None:
-    store = ConversationStore(tmp_path)
-    store.add(exchange("  What\n is   W?  "))
-    assert [kept.title for kept in store.conversations()] == ["What is W?"]
-    store.rename(store.conversations()[0], " On\nwindows ")
-    assert [kept.title for kept in store.conversations()] == ["On windows"]
-    store.rename(store.conversations()[0], "")
-    assert [kept.title for kept in store.conversations()] == ["What is W?"]
-
-
-@given(question=st.text(min_size=1))
-def test_a_title_is_one_short_line(question: str) -> None:
-    title = conversation_file.shortened(question)
-    assert len(title) <= 80 and len(title.splitlines()) <= 1
-
-
-def test_a_deleted_conversation_can_be_brought_back_until_the_store_is_closed(tmp_path: Path) -> None:
-    write(tmp_path, "a", exchange())
-    store = ConversationStore(tmp_path)
-    (kept,) = store.conversations()
-    store.delete(kept)
-    assert store.conversations() == []
-    assert store.restore() == kept
-    assert store.conversations() == [kept]
-    store.delete(kept)
-    store.close()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_a_program_left_as_deleted_is_removed_after_an_hour(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write(tmp_path, "a", exchange())
-    store = ConversationStore(tmp_path)
-    store.delete(store.conversations()[0])
-    store.conversations()
-    assert len(list(tmp_path.iterdir())) == 1
-    monkeypatch.setattr(conversation_store, "SECONDS_TO_UNDO", -1.0)
-    store.conversations()
-    assert len(list(tmp_path.iterdir())) == 1, "this program can still bring it back"
-    ConversationStore(tmp_path).conversations()
-    assert list(tmp_path.iterdir()) == []
+# --- failures ---------------------------------------------------------------------------------------------------------
 
 
 def test_an_exchange_is_replaced_in_one_line_and_one_cut_off_leaves_it_as_it_was(tmp_path: Path) -> None:
@@ -393,18 +270,6 @@ def test_an_exchange_is_replaced_in_one_line_and_one_cut_off_leaves_it_as_it_was
         kept = read(cut)
         assert kept is not None
         assert [one.question for one in kept.exchanges] == ["Two?" if end >= len(after) - 1 else "One?"]
-
-
-def test_a_file_of_an_earlier_version_that_replaced_in_two_lines_is_read_and_left_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    lines: list[FileLine] = [Begun(), *answered(exchange("One?")), Removed(), *answered(exchange("Two?"))]
-    content = b"".join(map(encode, lines))
-    path.write_bytes(content)
-    store = ConversationStore(tmp_path)
-    assert [one.question for one in store.open(store.conversations()[0]).exchanges] == ["Two?"]
-    assert path.read_bytes() == content
-    store.replace_last(exchange("Three?"))
-    assert path.read_bytes().startswith(content) and questions(store) == [["Three?"]]
 
 
 def test_whether_a_conversation_is_the_latest_is_known_without_reading_all(tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ class Stage:
 
 def _last_place(blocks: Blocks, text: str) -> Selection | None:
     said = [number for number, block in enumerate(blocks) if block.kind != "notice"]
-    places = (blocks[number].find(text, blocks.start(number), str.rfind) for number in reversed(said))
+    places = (blocks[number].find(text, blocks.start(number), -1) for number in reversed(said))
     return next(filter(None, places), None)
 
 

@@ -4,12 +4,15 @@ from ladechat.saved_drafts import forget_drafts
 from ladechat.screens.chat.context import STOP_FIRST, ChatContext
 from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.lists.conversations import Chosen, ConversationsScreen
-from ladechat.session.conversations.saved import SavedConversation
+from ladechat.screens.reading import ReadingScreen
+from ladechat.session.conversations.saved import SavedConversation, shortened
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine import LOADED
+from ladechat.widgets.dates import dated
 from ladechat.widgets.formatting import name_of
 
 REMOVED = "The conversation is not kept: its file has been removed."
+STILL_ANSWERED = "It opens once the answer has ended, or is stopped (Esc); until then it can be read."
 NOTHING_SAVED = "Nothing is kept: ladechat was started with --no-save."
 
 
@@ -25,6 +28,9 @@ class SavedConversations:
     def __init__(self, chat: ChatContext, store: ConversationStore | None, models: ModelChoice) -> None:
         self._chat, self._session, self._models = chat, chat.session, models
         self.store = store
+        self._opened: tuple[int, str] | None = (
+            None  # the turn before which one was opened, and the date of its last answer
+        )
         self._answered_by = ""  # the opened conversation's last model, until its change is reported
 
     def action_new_conversation(self) -> None:
@@ -32,7 +38,7 @@ class SavedConversations:
         if self._session.asking:
             self._chat.refuse(STOP_FIRST)
             return
-        begun, self._answered_by = self._session.conversation.begun, ""
+        begun, self._answered_by, self._opened = self._session.conversation.begun, "", None
         lost = self._why_not_saved() if begun else ""
         self._session.clear()
         if lost:
@@ -64,10 +70,31 @@ class SavedConversations:
         else:
             self._chat.notify("What drafting has learnt from earlier answers is deleted. Conversations are still kept.")
 
+    def action_rename(self, title: str) -> None:
+        """Give the conversation a title."""
+        if self.store is None:
+            self._chat.refuse(NOTHING_SAVED)
+        else:
+            self.store.entitle(title)
+            self.show_title()
+
     def _open_chosen(self, chosen: Chosen | None) -> None:
-        """Continue the chosen conversation, at the place of the match."""
-        if chosen is not None and self.open(chosen.conversation) and chosen.place is not None:
+        """Continue the chosen conversation, at the place of the match; while a question is answered, only show it."""
+        self.show_title()  # the list may have given another
+        if chosen is None or self.store is None:
+            return
+        if self._session.asking and chosen.conversation.path != self.store.path:
+            reading = ReadingScreen(chosen, formatted=self._chat.view.transcript.formatted)
+            self._chat.screen.app.push_screen(reading, self._open_read)
+        elif self.open(chosen.conversation) and chosen.place is not None:
             self._chat.view.presenter.show_place(chosen.place.message, chosen.place.text)
+
+    def _open_read(self, chosen: Chosen | None) -> None:
+        """Continue the conversation that was read."""
+        if chosen is not None and self._session.asking:
+            self._chat.refuse(STILL_ANSWERED)
+        else:
+            self._open_chosen(chosen)
 
     def open(self, conversation: SavedConversation | None) -> bool:
         """Continue a conversation, unless a question is being answered; return whether it is open then."""
@@ -79,6 +106,7 @@ class SavedConversations:
             self._chat.refuse(STOP_FIRST)
             return False
         self._session.open(conversation)
+        self._opened = self._session.conversation.turn, dated(conversation.when)
         self._chat.view.transcript.anchor()
         self._answered_by = conversation.model
         if self._session.state in LOADED:
@@ -86,6 +114,15 @@ class SavedConversations:
         if why := self.store.why_copied:
             self._chat.notify(f"‘{conversation.title}’ {why}: what you ask now goes on in a copy of it.")
         return True
+
+    def show_title(self) -> None:
+        """Show the title of a saved conversation, and when it was answered last, if that was in an earlier session."""
+        conversation, title = self._session.conversation, ""
+        if self.store is not None:
+            title = self.store.title or shortened(conversation.first_question or "")
+        if title and self._opened is not None and self._opened[0] == conversation.turn:
+            title += f" · {self._opened[1]}"
+        self._chat.view.show_title(title)
 
     def show_copy(self) -> None:
         """Show whether the conversation is a copy."""

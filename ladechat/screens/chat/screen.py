@@ -36,6 +36,7 @@ from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.session import Session
+from ladechat.widgets.bars.find_bar import FindBar
 from ladechat.widgets.bars.in_effect import InEffect
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.seek_bar import SeekBar
@@ -101,6 +102,7 @@ class ChatScreen(StyledOnce[None]):
         asking = Vertical(queue, editing, size, prompt.commands, prompt, self._in_effect, id="asking")
         self.view = ConversationView(asking, "" if opened else welcome)
         self.view.presenter.may_continue = True
+        self._finding = FindBar(self.view.transcript)
         self.silence = EngineSilence(self, session, self.view.presenter.warn)
 
         self._chat = chat = ChatContext(self, session, self.view, prompt, command)
@@ -164,6 +166,7 @@ class ChatScreen(StyledOnce[None]):
 
     def compose(self) -> ComposeResult:
         yield self.view
+        yield self._finding
         yield KeyFooter()
         yield TooSmall()
 
@@ -204,6 +207,7 @@ class ChatScreen(StyledOnce[None]):
             conversation, formatted = session.conversation, self.view.transcript.formatted
             self._in_effect.show(conversation.system, conversation.max_new_tokens, formatted=formatted)
             self.view.show_search(session.looking_for)
+            self.saved.show_title()
             self.saved.show_copy()
             self.silence.look_later()
 
@@ -303,6 +307,14 @@ class ChatScreen(StyledOnce[None]):
     def action_follow(self) -> None:
         """Scroll to the end of the conversation, and follow it as it grows."""
         self.view.transcript.anchor()
+
+    def action_find(self) -> None:
+        """Open the line that finds a text in the conversation."""
+        self._finding.open()
+
+    @on(FindBar.Closed)
+    def _finding_ended(self) -> None:
+        self.set_focus(self._prompt)
 
     def action_restart_engine(self) -> None:
         """End the engine and start a new one. The conversation stays."""

@@ -1,6 +1,8 @@
 """The list of saved conversations: search, open, rename and delete them."""
 
 import asyncio
+from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from textual import on
@@ -9,13 +11,16 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Label, OptionList
 
-from ladechat.keys import CONVERSATIONS_KEYS
+from ladechat.conversation_keys import CONVERSATIONS_KEYS
 from ladechat.screens.styled_once import StyledOnce
-from ladechat.session.conversations.saved import ConversationSearch, MatchPlace, SavedConversation
-from ladechat.session.conversations.store import ConversationInUse, ConversationStore
+from ladechat.session.conversations.folder import ConversationInUse
+from ladechat.session.conversations.saved import SavedConversation
+from ladechat.session.conversations.search import Listed, Listing, MatchPlace, ScannedConversations, place_of
+from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.cells import printable
+from ladechat.widgets.dates import dated
 from ladechat.widgets.formatting import counted, name_of
 from ladechat.widgets.inputs import Field
 from ladechat.widgets.lists import LongList
@@ -24,10 +29,14 @@ from ladechat.widgets.too_small import TooSmall
 NONE_YET = "No conversations yet. Ask something: what is answered is kept here."
 NONE_FOUND = "Nothing has all of these words, neither a title nor a text."
 DELETED = "Deleted; Ctrl+Z brings it back: {}"
+READING = "Reading {:,} conversations that are new or have changed: {:.0%}"
+GONE = "It cannot be read any more; the list is up to date again."
 RENAMING = "A title for it; an empty one is the first question again."
+LONG = 200
+"""The number of files from which on reading them takes as long as to be worth a word."""
 RENAMING_ACTIONS = ("take_title", "leave_title")
 SEARCH_ACTIONS = ("leave", "move", "undo")
-CHOSEN_ACTIONS = ("open", "rename", "delete")
+CHOSEN_ACTIONS = ("open", "rename", "pin", "delete")
 """The actions on the highlighted conversation."""
 
 
@@ -44,7 +53,7 @@ class Chosen(NamedTuple):
 
 
 class ConversationsScreen(StyledOnce[Chosen | None]):
-    """A searchable list, the latest conversation first. Deletions can be undone until the program ends.
+    """A searchable list, pinned conversations first, then the latest. Deletions can be undone until the program ends.
 
     One field has the keyboard: the search, or the new title. The arrow keys move in the list.
 
@@ -57,12 +66,13 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
     def __init__(self, store: ConversationStore) -> None:
         super().__init__()
         self._store = store
-        self._all: list[SavedConversation] = []
-        self._index = ConversationSearch(())
-        self._found: list[SavedConversation] = []
+        self._listing: Listing = ScannedConversations(())
+        self._found: Sequence[Listed] = ()
+        self._read: dict[Path, SavedConversation | None] = {}  # those whose excerpts were shown
+        self._left = False
         self._shown_for: str | None = None  # the search text whose matches are listed
         self._loaded = asyncio.Event()
-        self._renamed: SavedConversation | None = None
+        self._renamed: Listed | None = None
         self._search = Field(self._settle, placeholder="Words or a phrase in titles and texts", id="search")
         self.first_focus = self._search
         self._title = Field(self._settle, id="title")
@@ -84,31 +94,41 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self._list.can_focus = False
         self._title.display = False
         self.set_focus(self._search)
-        await self._read()
-        self._loaded.set()
+        self.run_worker(self._begin())
+
+    def on_unmount(self) -> None:
+        """End the reading of files."""
+        self._left = True
+
+    async def _begin(self) -> None:
+        await self._list_anew()
         if self._store.deleted:
             self._say(DELETED.format(self._store.deleted[-1].title))
 
-    async def _read(self, chosen: SavedConversation | None = None) -> None:
-        """Read all files again, in a thread; then highlight the conversation that was highlighted before."""
-        self._all = await asyncio.to_thread(self._folded)
-        self._index = ConversationSearch(self._all)
-        found = self._index.find(self._search.value)
+    async def _list_anew(self, chosen: Listed | None = None) -> None:
+        """Read what has changed, in a thread; then highlight the conversation that was highlighted before."""
+        loop = asyncio.get_running_loop()
+
+        def go_on(done: int, count: int) -> bool:
+            loop.call_soon_threadsafe(self._show_reading, done, count)
+            return not self._left
+
+        self._listing = await asyncio.to_thread(self._store.listing, go_on)
+        self._loaded.set()
+        self._read.clear()
+        found = self._listing.find(self._search.value)
         path = None if chosen is None else chosen.path
         places = (place for place, conversation in enumerate(found) if conversation.path == path)
         self._show(next(places, 0))
 
-    def _folded(self) -> list[SavedConversation]:
-        """Return all conversations, prepared for the search."""
-        conversations = self._store.conversations()
-        for conversation in conversations:
-            conversation.folded  # noqa: B018 - computed in this thread, and not at the first letter
-        return conversations
+    def _show_reading(self, done: int, count: int) -> None:
+        if count > LONG and not self._loaded.is_set():
+            self._say(READING.format(count, done / count))
 
     # --- the list -----------------------------------------------------------------------------------------------------
 
     @property
-    def _chosen(self) -> SavedConversation | None:
+    def _chosen(self) -> Listed | None:
         place = self._list.highlighted
         return self._found[place] if place is not None and place < len(self._found) else None
 
@@ -126,23 +146,36 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
     def _show(self, place: int = 0) -> None:
         """Show the matches of the search, and highlight one by its index."""
         self._shown_for = self._search.value
-        self._found = self._index.find(self._shown_for)
+        self._found = self._listing.find(self._shown_for)
         self._list.show(len(self._found), lambda number: self._row(self._found[number]), place)
         self._head.update(f"Conversations · {len(self._found):,}" if self._found else "Conversations")
-        self._say(self._store.unread or ("" if self._found else NONE_FOUND if self._all else NONE_YET))
+        self._say(self._store.unread or ("" if self._found else NONE_FOUND if self._listing.all else NONE_YET))
         self.refresh_bindings()
 
-    def _row(self, conversation: SavedConversation) -> Content:
+    def _row(self, conversation: Listed) -> Content:
         facts = [
-            f"{conversation.when:%d %b %Y, %H:%M}",
-            counted(len(conversation.answers), "question"),
+            dated(conversation.when),
+            counted(conversation.questions, "question"),
             printable(name_of(conversation.model)),
         ]
         if conversation.path == self._store.path:
             facts.append("open")
-        place = self._index.place(conversation, self._search.value)
+        if conversation.pinned:
+            facts.insert(0, "pinned")
+        place = self._place(conversation)
         facts += [f"… {printable(place.excerpt)} …"] if place else []
         return Content.assemble((printable(conversation.title), "bold"), "\n", " · ".join(facts))
+
+    def _place(self, conversation: Listed) -> MatchPlace | None:
+        """Return the place that the search has found in a conversation."""
+        saved = self._saved(conversation) if self._search.value.strip() else None
+        return None if saved is None else place_of(saved, self._search.value)
+
+    def _saved(self, conversation: Listed) -> SavedConversation | None:
+        """Return a conversation with its texts; None if it cannot be read any more."""
+        if conversation.path not in self._read:
+            self._read[conversation.path] = self._store.read(conversation.path)
+        return self._read[conversation.path]
 
     def _say(self, text: str) -> None:
         self._said.update(printable(text))
@@ -161,11 +194,15 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         return not (renaming and action in SEARCH_ACTIONS)
 
     @on(OptionList.OptionSelected)
-    def action_open(self) -> None:
+    async def action_open(self) -> None:
         """Close the list and continue the conversation in the chat."""
-        conversation = self._chosen
-        if conversation is not None:
-            self.dismiss(Chosen(conversation, self._index.place(conversation, self._search.value)))
+        if (chosen := self._chosen) is None:
+            return
+        if (saved := self._saved(chosen)) is not None:
+            self.dismiss(Chosen(saved, self._place(chosen)))
+        else:
+            await self._list_anew()
+            self._say(GONE)
 
     def action_leave(self) -> None:
         """Return to the chat."""
@@ -196,7 +233,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
             self._say(f"It cannot be renamed: {error.strerror or error}.")
         else:
             self.action_leave_title()
-            await self._read(conversation)
+            await self._list_anew(conversation)
 
     def action_leave_title(self) -> None:
         """Cancel renaming."""
@@ -205,6 +242,17 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self.set_focus(self._search)
         self._say("")
         self.refresh_bindings()
+
+    async def action_pin(self) -> None:
+        """Pin the conversation to the top of the list, or unpin it."""
+        conversation = self._chosen
+        assert conversation is not None
+        try:
+            self._store.pin(conversation, not conversation.pinned)
+        except OSError as error:
+            self._say(f"It cannot be pinned: {error.strerror or error}.")
+        else:
+            await self._list_anew(conversation)
 
     def action_delete(self) -> None:
         """Delete the conversation. It can be restored until the program ends."""
@@ -218,8 +266,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
             self._say(f"It cannot be deleted: {error.strerror or error}.")
         else:
             place = self._found.index(conversation)
-            self._all.remove(conversation)
-            self._index = ConversationSearch(self._all)
+            self._listing.drop(conversation)
             self._show(place)
             self._say(DELETED.format(conversation.title))
 
@@ -230,4 +277,4 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         except OSError as error:
             self._say(f"It cannot be brought back: {error.strerror or error}.")
         else:
-            await self._read(conversation)
+            await self._list_anew(conversation)

@@ -50,7 +50,7 @@ def known_models(
         used: the models of this session that have answered, or can.
         failed: the models that could not be loaded.
     """
-    asked = [conversation.model for conversation in store.conversations()] if store is not None else []
+    asked = [conversation.model for conversation in store.listing().all] if store is not None else []
     before = [KnownModel(name, "used before" if _may_be_there(name) else GONE) for name in (*used, *asked) if name]
     found: dict[str, KnownModel] = {}
     not_loaded = (KnownModel(name, "could not be loaded") for name in failed)

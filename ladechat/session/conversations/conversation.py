@@ -90,6 +90,11 @@ class Conversation:
         return bool(self._exchanges)
 
     @property
+    def first_question(self) -> str | None:
+        """The first question that was answered; None if there is none."""
+        return self._exchanges[0].question if self._exchanges else None
+
+    @property
     def last_question(self) -> str | None:
         """The last question that was answered; None if there is none."""
         return self._exchanges[-1].question if self._exchanges else None

@@ -1,13 +1,10 @@
-"""Saved conversations: append-only files of JSON lines, how they are read, and their search (docs/conversations.md)."""
+"""Saved conversations: append-only files of JSON lines, and how they are read (docs/conversations.md)."""
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -26,8 +23,6 @@ COPY = " (copy)"
 """The end of the title of a copy."""
 BETWEEN = "\0"
 """Separates two messages in the searched text: nobody types it, so no phrase is found across two messages."""
-CHARACTERS_AROUND = 24
-"""The length of an excerpt before and after the match, in characters."""
 _SPACES = str.maketrans("\n\r\t", "   ")
 
 
@@ -73,6 +68,12 @@ class Renamed(FileLine, frozen=True, tag="title"):
     title: str
 
 
+class Pinned(FileLine, frozen=True, tag="pin"):
+    """The user pinned the conversation to the top of the list, or unpinned it."""
+
+    pinned: bool
+
+
 @dataclass(frozen=True)
 class SavedConversation:
     """A saved conversation as it was read.
@@ -82,12 +83,14 @@ class SavedConversation:
         answers: the exchanges, oldest first; at least one.
         given_title: the title that the user gave; "" if there is none.
         system: the system prompt; None if none was ever set.
+        pinned: whether it stands before all others in the list.
     """
 
     path: Path
     answers: tuple[Answered, ...]
     given_title: str = ""
     system: str | None = None
+    pinned: bool = False
 
     @property
     def exchanges(self) -> list[Exchange]:
@@ -103,6 +106,11 @@ class SavedConversation:
     def model(self) -> str:
         """The model of the last answer."""
         return self.answers[-1].exchange.model
+
+    @property
+    def questions(self) -> int:
+        """The number of questions."""
+        return len(self.answers)
 
     @cached_property
     def when(self) -> datetime:
@@ -137,8 +145,10 @@ def title_of_copy(title: str) -> str:
     return (plain if len(plain) <= room else plain[: room - 1] + "…") + COPY
 
 
+Changed = Answered | Continued | Removed | Renamed | Instructed | Pinned
+"""What a line after the first says."""
 _decode_first = msgspec.json.Decoder(Begun).decode
-_decode_line = msgspec.json.Decoder(Answered | Continued | Removed | Renamed | Instructed).decode
+_decode_line = msgspec.json.Decoder(Changed).decode
 
 
 def read(path: Path) -> SavedConversation | None:
@@ -156,7 +166,7 @@ def read(path: Path) -> SavedConversation | None:
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
     answers: list[Answered] = []
-    title, system = "", None
+    title, system, pinned = "", None, False
     for line in _decoded(lines[1:]):
         match line:
             case Answered():
@@ -170,7 +180,9 @@ def read(path: Path) -> SavedConversation | None:
                 title = shortened(line.title)
             case Instructed():
                 system = line.text
-    return SavedConversation(path, tuple(answers), title, system) if answers else None
+            case Pinned():
+                pinned = line.pinned
+    return SavedConversation(path, tuple(answers), title, system, pinned) if answers else None
 
 
 def _with_system(exchange: Exchange, system: str | None) -> Exchange:
@@ -178,76 +190,9 @@ def _with_system(exchange: Exchange, system: str | None) -> Exchange:
     return exchange if exchange.system is not None or system is None else replace(exchange, system=system)
 
 
-def _decoded(lines: list[bytes]) -> Iterator[Answered | Continued | Removed | Renamed | Instructed]:
+def _decoded(lines: list[bytes]) -> Iterator[Changed]:
     for line in lines:
         try:
             yield _decode_line(line)
         except (msgspec.DecodeError, ValueError, RecursionError):
             continue
-
-
-# --- search -----------------------------------------------------------------------------------------------------------
-
-
-class MatchPlace(NamedTuple):
-    """The place of a match in a conversation.
-
-    Attributes:
-        message: the index of the question or answer, from 0, in the order of the conversation.
-        text: the matching text, in its original case.
-        excerpt: the match with the text before and after it, in one line.
-    """
-
-    message: int
-    text: str
-    excerpt: str
-
-
-class ConversationSearch:
-    """Finds conversations with a phrase, and after them those with all its words, ignoring case.
-
-    For "pool of n-grams", conversations with the phrase come first, then those with "n-grams" and "pool" anywhere. More
-    typed letters can only narrow the matches, so only these are searched again.
-
-    Args:
-        conversations: all conversations, in display order.
-    """
-
-    def __init__(self, conversations: Iterable[SavedConversation]) -> None:
-        self._all = list(conversations)
-        self._typed, self._left = "", self._all
-
-    def find(self, typed: str) -> list[SavedConversation]:
-        """Return the matching conversations; all if nothing is typed."""
-        phrase = _folded(typed)
-        if not phrase.startswith(self._typed):
-            self._left = self._all
-        words = phrase.split()
-        self._left = [one for one in self._left if all(word in one.folded for word in words)]
-        self._typed = phrase
-        return sorted(self._left, key=lambda one: phrase not in one.folded)
-
-    @staticmethod
-    def place(conversation: SavedConversation, typed: str) -> MatchPlace | None:
-        """Return the first place of the phrase, or else of its first word that is not in the title, if any."""
-        phrase, title = _folded(typed), conversation.folded[: conversation.folded.index(BETWEEN)]
-        for wanted in (phrase, *phrase.split()):
-            at = conversation.folded.find(wanted, len(title)) if wanted and wanted not in title else -1
-            if at >= 0:
-                return _place(conversation, at, len(wanted))
-        return None
-
-
-def _folded(typed: str) -> str:
-    return " ".join(typed.split()).casefold()
-
-
-def _place(conversation: SavedConversation, at: int, length: int) -> MatchPlace:
-    """Return the place of a match in the folded text, with the original spelling."""
-    begins = conversation.folded.rindex(BETWEEN, 0, at) + 1
-    message = conversation.folded.count(BETWEEN, 0, at) - 1
-    written = conversation.messages[message]
-    ends = list(accumulate(len(character.casefold()) for character in written))  # "ß" folds to two
-    start, last = (bisect_right(ends, place - begins) for place in (at, at + length - 1))
-    around = written[max(start - CHARACTERS_AROUND, 0) : last + 1 + CHARACTERS_AROUND]
-    return MatchPlace(message, written[start : last + 1], " ".join(around.split()))

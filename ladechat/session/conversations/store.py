@@ -1,4 +1,4 @@
-"""The saved conversations, in a folder that only the user can read, and the current one.
+"""The current conversation, saved in the folder of all.
 
 Several programs may use the folder at once. Each locks the file that it writes; a conversation that is open in another
 program is continued as a copy, and cannot be deleted.
@@ -8,24 +8,19 @@ import contextlib
 import fcntl
 import os
 import secrets
-import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from platformdirs import user_data_path
-
 from ladechat.files import (
-    NO_FILE,
     append_line,
-    cannot_be_read,
     create_private,
     is_there,
     matching,
     sync_in_background,
-    why_unread,
 )
 from ladechat.protocol import Exchange, encode
+from ladechat.session.conversations.folder import ConversationFolder, lock
 from ladechat.session.conversations.saved import (
     SUFFIX,
     Answered,
@@ -33,24 +28,17 @@ from ladechat.session.conversations.saved import (
     Continued,
     FileLine,
     Instructed,
+    Pinned,
     Renamed,
     SavedConversation,
     read,
     shortened,
     title_of_copy,
 )
-
-DELETED = ".deleted"
-"""The suffix of the file of a deleted conversation, as long as the deletion can be undone."""
-SECONDS_TO_UNDO = 3600.0
-"""The age after which deleted files that a crashed program has left are removed, in seconds."""
+from ladechat.session.conversations.search import Listed
 
 
-class ConversationInUse(Exception):
-    """Raised when a conversation to be deleted is open, in this or another program."""
-
-
-class ConversationStore:
+class ConversationStore(ConversationFolder):
     """Saves each conversation in a file of its own, which is created with its first answer.
 
     A failed write is tried again with the next answer. If the file was removed or emptied meanwhile, the next answer
@@ -60,29 +48,24 @@ class ConversationStore:
         folder: the folder of the files; by default in the user's data folder.
 
     Attributes:
-        folder: the folder of the files.
         path: the file of the current conversation; None before it has one.
         why_copied: if the current conversation is a copy, why the original's file cannot be written, as the end of a
             sentence that starts with its title; else "".
         failed: called once, with the first failure to write.
-        deleted: the deleted conversations that can be restored, in the order of their deletion.
-        unread: why some conversations could not be read, and what to do, in a sentence; "" if all could.
+        title: the title that the user gave the current conversation; "" if there is none.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or user_data_path("ladechat") / "conversations"
+        super().__init__(folder)
         self.path: Path | None = None
         self.why_copied = ""
         self.failed: Callable[[OSError], None] | None = None
-        self.deleted: list[SavedConversation] = []
-        self.unread = ""
+        self.title = ""
         self._descriptor = -1
         self._lines: list[FileLine] = [Begun()]
         self._written = 0  # number of lines in the file
         self._size = 0  # the file's size in bytes after the last write
         self._added = False
-
-    # --- the current conversation -------------------------------------------------------------------------------------
 
     @property
     def is_saved(self) -> bool:
@@ -130,7 +113,16 @@ class ConversationStore:
 
     def instruct(self, system: str) -> None:
         """Save the system prompt of the current conversation; "" if it was removed."""
-        self._lines.append(Instructed(text=system))
+        self._say(Instructed(text=system))
+
+    def entitle(self, title: str) -> None:
+        """Give the current conversation a title; an empty title restores the default."""
+        self.title = shortened(title)
+        self._say(Renamed(title=self.title))
+
+    def _say(self, line: FileLine) -> None:
+        """Save a line of the current conversation, with its first answer if it has none yet."""
+        self._lines.append(line)
         if self._descriptor >= 0:
             self._write()
 
@@ -149,7 +141,7 @@ class ConversationStore:
         if self._descriptor >= 0:
             self._let_go()
         self._lines, self._written = [Begun()], 0
-        self._added, self.why_copied = False, ""
+        self._added, self.why_copied, self.title = False, "", ""
 
     def open(self, conversation: SavedConversation) -> SavedConversation:
         """Continue a saved conversation, without writing anything yet.
@@ -172,19 +164,31 @@ class ConversationStore:
         else:
             self.path, self._descriptor, self._size = conversation.path, descriptor, os.fstat(descriptor).st_size
             conversation = read(conversation.path) or conversation
-        title = title_of_copy(conversation.title) if self.why_copied else conversation.given_title
+        self.title = title_of_copy(conversation.title) if self.why_copied else conversation.given_title
         self._lines += conversation.answers
-        self._lines += [Renamed(title=title)] if title else []
+        self._lines += [Renamed(title=self.title)] if self.title else []
         self._lines += [Instructed(text=conversation.system)] if conversation.system is not None else []
+        self._lines += [Pinned(pinned=True)] if conversation.pinned and not self.why_copied else []
         self._written = 0 if self.why_copied else len(self._lines)
         return conversation
 
     def close(self) -> None:
         """Write what is missing, and remove the files of deleted conversations."""
         self.save()
-        while self.deleted:
-            with contextlib.suppress(OSError):
-                self.deleted.pop().path.with_suffix(DELETED).unlink()
+        super().close()
+
+    def change(self, conversation: Listed, line: FileLine) -> None:
+        """Append a line to the file of a conversation, which may be the current one, or open in another program.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        super().change(conversation, line)
+        if conversation.path == self.path:
+            self._lines.insert(self._written, line)
+            self._written += 1
+            if isinstance(line, Renamed):
+                self.title = line.title
 
     def _write(self) -> None:
         """Append the lines that are not in the file yet. The first failure is reported, and lines stay for later."""
@@ -215,77 +219,7 @@ class ConversationStore:
         path = self.folder / f"{datetime.now():%Y-%m-%d-%H%M%S}-{secrets.token_hex(4)}{SUFFIX}"
         self._descriptor = create_private(path)
         self.path = path
-        _lock(self._descriptor)
-
-    # --- all conversations --------------------------------------------------------------------------------------------
-
-    def conversations(self) -> list[SavedConversation]:
-        """Return all saved conversations, the latest first; those that cannot be read are left to `unread`."""
-        self._purge()
-        self.unread = why_unread(self.folder)
-        found: list[SavedConversation] = []
-        for path in matching(self.folder, f"*{SUFFIX}"):
-            try:
-                conversation = read(path)
-            except FileNotFoundError:  # just deleted by another program
-                continue
-            except OSError as error:
-                if error.errno not in NO_FILE:
-                    self.unread = self.unread or cannot_be_read(path, error)
-                continue
-            if conversation is not None:
-                found.append(conversation)
-        return sorted(found, key=lambda one: (one.when, one.path.name), reverse=True)
-
-    def rename(self, conversation: SavedConversation, title: str) -> None:
-        """Give a conversation a title; an empty title restores the default, the start of its first question.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
-        line = Renamed(title=shortened(title))
-        descriptor = os.open(conversation.path, os.O_RDWR | os.O_APPEND)
-        try:
-            append_line(descriptor, encode(line))
-        finally:
-            os.close(descriptor)
-        if conversation.path == self.path:
-            self._lines.insert(self._written, line)
-            self._written += 1
-
-    def delete(self, conversation: SavedConversation) -> None:
-        """Delete a conversation; `restore` brings it back, until `close`.
-
-        Raises:
-            ConversationInUse: it is open.
-            OSError: its file cannot be renamed.
-        """
-        descriptor = os.open(conversation.path, os.O_RDWR)
-        try:
-            if not _lock(descriptor):
-                raise ConversationInUse(conversation.title)
-            conversation.path.rename(conversation.path.with_suffix(DELETED))
-        finally:
-            os.close(descriptor)
-        self.deleted.append(conversation)
-
-    def restore(self) -> SavedConversation:
-        """Restore the conversation that was deleted last.
-
-        Raises:
-            OSError: it cannot be restored.
-        """
-        conversation = self.deleted.pop()
-        conversation.path.with_suffix(DELETED).rename(conversation.path)
-        return conversation
-
-    def _purge(self) -> None:
-        """Remove the files of conversations that were deleted by programs that have crashed."""
-        own = {conversation.path.with_suffix(DELETED) for conversation in self.deleted}
-        for path in set(matching(self.folder, f"*{DELETED}")) - own:
-            with contextlib.suppress(OSError):
-                if time.time() - path.stat().st_ctime > SECONDS_TO_UNDO:
-                    path.unlink()
+        lock(self._descriptor)
 
 
 def _now() -> str:
@@ -301,7 +235,7 @@ def _open_locked(path: Path) -> int:
     """
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
     try:
-        if not _lock(descriptor):
+        if not lock(descriptor):
             raise BlockingIOError
         if not is_there(descriptor, path):
             raise FileNotFoundError  # just deleted by another program
@@ -309,14 +243,3 @@ def _open_locked(path: Path) -> int:
         os.close(descriptor)
         raise
     return descriptor
-
-
-def _lock(descriptor: int) -> bool:
-    """Lock a file until it is closed or its program ends; return False if another program has locked it."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass  # a file system without locks: two programs at once are rare, and appending lines damages neither's
-    return True

@@ -1,5 +1,6 @@
 """One message: a long question is folded, an answer may be formatted as Markdown, and a text can be found in it."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from textual.geometry import Offset
 from textual.selection import Selection
 
-from ladechat.widgets.cells import printable
+from ladechat.widgets.cells import folded, printable
 from ladechat.widgets.flow import PLAIN, Flow, Ink, Line, Run, safe
 from ladechat.widgets.formatting import counted
 from ladechat.widgets.transcript.markdown import Formatted
@@ -116,8 +117,13 @@ class Block:
         """Return whether a question or an answer contains a text; case and line breaks do not matter."""
         return self.kind != "notice" and folded(text) in folded(self.written)
 
-    def find(self, text: str, first: int, find: Callable[[str, str], int] = str.find) -> Selection | None:
-        """Return the first occurrence of a text (with `str.rfind` the last) below the name, also across wrapped lines.
+    def count(self, text: str) -> int:
+        """Return how often a question or an answer contains a text, as in `says`."""
+        return 0 if self.kind == "notice" else folded(self.written).count(folded(text))
+
+    def find(self, text: str, first: int, occurrence: int = 0) -> Selection | None:
+        """Return an occurrence of a text below the name, also across wrapped lines: the first is 0, the last -1. Where
+        fewer are shown than were written, as of markup, a later one is the last.
 
         Case does not matter, nor whether words are separated by spaces or line breaks. This message begins at line
         `first` of the conversation.
@@ -130,8 +136,11 @@ class Block:
                 written += searched
                 places += [Offset(x, y)] * len(searched)
         wanted = folded(text)
-        start = find(written, wanted)
-        return None if start < 0 else Selection(places[start], places[start + len(wanted) - 1] + Offset(1, 0))
+        found = [match.start() for match in re.finditer(re.escape(wanted), written)] if wanted else []
+        if not found:
+            return None
+        start = found[min(occurrence, len(found) - 1)]
+        return Selection(places[start], places[start + len(wanted) - 1] + Offset(1, 0))
 
     def append(self, parts: Sequence[Run]) -> int:
         """Append several texts. Leading white space is skipped, but for the indentation of a question.
@@ -215,11 +224,6 @@ class Block:
         start, end = 0 if before else formatted[0][0], len(source) if beyond < len(chosen) else formatted[-1][1]
         middle = source[start:end] + ("\n" if chosen[beyond - 1][2] == -1 else "")
         return "".join([*(_plain(*one) for one in chosen[:before]), middle, *(_plain(*one) for one in chosen[beyond:])])
-
-
-def folded(text: str) -> str:
-    """Return a text normalized for searching: case-folded, with each white space character as a space."""
-    return "".join(" " if character.isspace() else character for character in text).casefold()
 
 
 def _copied(line: Line) -> str:

@@ -91,27 +91,44 @@ class MessageLines(ScrollView, can_focus=True):
         """Return the last occurrence of a text in the last message; None if it is not visible there."""
         blocks = self._blocks
         said = blocks and blocks[-1].kind != "notice"
-        return blocks[-1].find(text, blocks.last_start, str.rfind) if said else None
+        return blocks[-1].find(text, blocks.last_start, -1) if said else None
+
+    @property
+    def message_in_view(self) -> int:
+        """The number of the message at the top of the view; 0 without messages."""
+        return self._blocks.place(self.scroll_offset.y)[0] if self._blocks else 0
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Return where a text was said: the number of the message, and that of the occurrence in it."""
+        return [(number, nth) for number, block in enumerate(self._blocks) for nth in range(block.count(text))]
 
     def scroll_to_text(self, messages: range, text: str) -> None:
-        """Scroll to the first of these messages that contains a text, and select its first occurrence.
+        """Scroll to the first of these messages that contains a text, and select its first occurrence."""
+        number = next((number for number in messages if self._blocks[number].says(text)), None)
+        if number is not None:
+            self.show_place(number, 0, text)
 
-        That message is laid out first, then those below it, which do not move the view, and finally those above it.
+    def show_place(self, number: int, occurrence: int, text: str) -> None:
+        """Scroll to an occurrence of a text in a message, and select it.
+
+        A message that waits is laid out first, then those below it, which do not move the view, then those above it.
         """
         blocks = self._blocks
-        number = next((number for number in messages if blocks[number].says(text)), None)
-        if not self._text_width or number is None:
+        if not self._text_width:
             return
         self.anchor(False)
-        self._lay_out_around(number)
-        place = blocks[number].find(text, blocks.start(number))
+        if blocks[number].waits:
+            self._lay_out_around(number)
+        place = blocks[number].find(text, blocks.start(number), occurrence)
         if place is None and blocks[number].foldable:
             blocks[number].fold(False)
             blocks.count_anew()
             self._take_over_height()
-            place = blocks[number].find(text, blocks.start(number))
+            place = blocks[number].find(text, blocks.start(number), occurrence)
         y = blocks.start(number) if place is None or place.start is None else place.start.y
-        self._move_to(max(y - ROWS_ABOVE_MARK, 0))
+        top = self.scroll_offset.y
+        if not top <= y < top + self.scrollable_content_region.height - 1:
+            self._move_to(max(y - ROWS_ABOVE_MARK, 0))
         self._found_at = place
         self.screen.selections = {} if place is None else {self: place}
         if not blocks.gap and self.follows_end:

@@ -1,0 +1,96 @@
+"""A saved conversation that is read while another one is answered."""
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.widgets import Label
+
+from ladechat.conversation_keys import READING_KEYS
+from ladechat.palette import Palette
+from ladechat.screens.lists.conversations import Chosen
+from ladechat.screens.styled_once import StyledOnce
+from ladechat.widgets.bars.find_bar import FindBar
+from ladechat.widgets.bars.key_footer import KeyFooter
+from ladechat.widgets.bars.message_line import MessageLine
+from ladechat.widgets.cells import printable
+from ladechat.widgets.dates import dated
+from ladechat.widgets.formatting import counted, name_of
+from ladechat.widgets.too_small import TooSmall
+from ladechat.widgets.transcript.transcript import Transcript, messages_of
+
+
+class ReadingScreen(StyledOnce[Chosen | None]):
+    """Shows a conversation over the chat, whose answer goes on meanwhile. It returns what to go on with there.
+
+    Args:
+        chosen: the conversation, and the place to begin at.
+        formatted: whether answers are shown as formatted Markdown.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = list(READING_KEYS)
+
+    def __init__(self, chosen: Chosen, *, formatted: bool) -> None:
+        super().__init__()
+        self._chosen = chosen
+        self._transcript = Transcript(id="transcript")
+        self._transcript.set_reactive(Transcript.formatted, formatted)
+        self._finding = FindBar(self._transcript)
+        self.first_focus = self._transcript
+
+    def compose(self) -> ComposeResult:
+        saved = self._chosen.conversation
+        facts = (dated(saved.when), counted(saved.questions, "question"), name_of(saved.model))
+        yield Label(printable(f"{saved.title} · {' · '.join(facts)}"), id="head", markup=False)
+        yield self._transcript
+        yield MessageLine()
+        yield self._finding
+        yield KeyFooter()
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        self.watch(self.app, "palette", self._show_palette)
+        self.set_focus(self._transcript)
+        self.call_after_refresh(self._show)
+
+    def _show_palette(self, palette: Palette) -> None:
+        self._transcript.palette = palette
+
+    def _show(self) -> None:
+        self._transcript.open(message for one in self._chosen.conversation.exchanges for message in messages_of(one))
+        if (place := self._chosen.place) is not None:
+            self._transcript.scroll_to_text(range(place.message, place.message + 1), place.text)
+
+    def on_find_bar_closed(self) -> None:
+        """Give the keys back to the conversation."""
+        self.set_focus(self._transcript)
+
+    # --- keys ---------------------------------------------------------------------------------------------------------
+
+    def action_open(self) -> None:
+        """Go on with this conversation in the chat."""
+        self.dismiss(self._chosen)
+
+    def action_leave(self) -> None:
+        """Return to the chat."""
+        self.dismiss(None)
+
+    def action_find(self) -> None:
+        """Open the line that finds a text."""
+        self._finding.open()
+
+    def action_switch_format(self) -> None:
+        """Switch answers between formatted Markdown and the text as it was written."""
+        self._transcript.formatted = not self._transcript.formatted
+
+    def action_fold(self) -> None:
+        """Unfold long questions, or fold them."""
+        self._transcript.action_fold()
+
+    def action_interrupt(self) -> None:
+        """Copy the selection; without one, return to the chat."""
+        if selected := self.get_selected_text():
+            self.app.copy_to_clipboard(selected)
+            self.clear_selection()
+        else:
+            self.action_leave()

@@ -1,0 +1,136 @@
+"""Finding saved conversations: a list of them that can be searched, and the place of a match in one."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from ladechat.session.conversations.saved import BETWEEN, SavedConversation
+
+CHARACTERS_AROUND = 24
+"""The length of an excerpt before and after the match, in characters."""
+
+
+class Listed(Protocol):
+    """What a list shows of a saved conversation; see `SavedConversation`, which has more."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def when(self) -> datetime: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def questions(self) -> int: ...
+    @property
+    def pinned(self) -> bool: ...
+
+
+class Listing(Protocol):
+    """All saved conversations, and their search. Matches of the whole phrase come before matches of all its words."""
+
+    @property
+    def all(self) -> Sequence[Listed]:
+        """Pinned conversations first, then the others, each the latest first."""
+
+    def find(self, typed: str) -> Sequence[Listed]:
+        """Return the matching conversations; all if nothing is typed."""
+
+    def drop(self, conversation: Listed) -> None:
+        """Leave a conversation out, whose file was just removed."""
+
+
+def place_in_list(conversation: Listed) -> tuple[bool, datetime, str]:
+    """Return what a list is sorted by, in reverse."""
+    return conversation.pinned, conversation.when, conversation.path.name
+
+
+class ScannedConversations:
+    """Finds conversations by reading all their texts, where there is no index.
+
+    For "pool of n-grams", conversations with the phrase come first, then those with "n-grams" and "pool" anywhere. More
+    typed letters can only narrow the matches, so only these are searched again.
+
+    Args:
+        conversations: all conversations.
+    """
+
+    def __init__(self, conversations: Iterable[SavedConversation]) -> None:
+        texts = [(one, one.folded) for one in conversations]
+        self._texts: list[tuple[Listed, str]] = sorted(texts, key=lambda pair: place_in_list(pair[0]), reverse=True)
+        self.all: list[Listed] = [one for one, _ in self._texts]
+        self._typed, self._left = "", self._texts
+
+    def find(self, typed: str) -> list[Listed]:
+        """Return the matching conversations; all if nothing is typed."""
+        phrase = folded(typed)
+        if not phrase.startswith(self._typed):
+            self._left = self._texts
+        words = phrase.split()
+        self._left = [(one, text) for one, text in self._left if all(word in text for word in words)]
+        self._typed = phrase
+        return [one for one, _ in sorted(self._left, key=lambda pair: phrase not in pair[1])]
+
+    def drop(self, conversation: Listed) -> None:
+        """Leave a conversation out, whose file was just removed."""
+        self._texts = [pair for pair in self._texts if pair[0] is not conversation]
+        self.all.remove(conversation)
+        self._typed, self._left = "", self._texts
+
+
+class MatchPlace(NamedTuple):
+    """The place of a match in a conversation.
+
+    Attributes:
+        message: the index of the question or answer, from 0, in the order of the conversation.
+        text: the matching text, in its original case.
+        excerpt: the match with the text before and after it, in one line.
+    """
+
+    message: int
+    text: str
+    excerpt: str
+
+
+def place_of(conversation: SavedConversation, typed: str) -> MatchPlace | None:
+    """Return the first place of the phrase, or else of its first word that is not in the title, if any. The start of a
+    word comes before the middle of one.
+    """
+    text, phrase = conversation.folded, folded(typed)
+    title = text[: text.index(BETWEEN)]
+    for wanted in (phrase, *phrase.split()):
+        if not wanted or wanted in title:
+            continue
+        if (at := _first(text, wanted, len(title))) >= 0:
+            return _place(conversation, at, len(wanted))
+    return None
+
+
+def _first(text: str, wanted: str, start: int) -> int:
+    """Return where a text is found first at the start of a word, or else anywhere; -1 if nowhere."""
+    at = anywhere = text.find(wanted, start)
+    while at > 0 and text[at - 1].isalnum():
+        at = text.find(wanted, at + 1)
+    return at if at >= 0 else anywhere
+
+
+def folded(typed: str) -> str:
+    """Return what is searched for a typed text: case-folded, with single spaces."""
+    return " ".join(typed.split()).casefold()
+
+
+def _place(conversation: SavedConversation, at: int, length: int) -> MatchPlace:
+    """Return the place of a match in the folded text, with the original spelling."""
+    begins = conversation.folded.rindex(BETWEEN, 0, at) + 1
+    message = conversation.folded.count(BETWEEN, 0, at) - 1
+    written = conversation.messages[message]
+    start, last = at - begins, at + length - 1 - begins
+    if len(written.casefold()) > len(written):  # "ß" folds to two
+        ends = list(accumulate(len(character.casefold()) for character in written))
+        start, last = bisect_right(ends, start), bisect_right(ends, last)
+    around = written[max(start - CHARACTERS_AROUND, 0) : last + 1 + CHARACTERS_AROUND]
+    return MatchPlace(message, written[start : last + 1], " ".join(around.split()))
