@@ -29,11 +29,13 @@ async def test_a_system_prompt_a_limit_and_the_formatted_view_are_named_while_th
         assert stage.engine.questions[0].max_new_tokens == 2000
         async with brings(lambda: said(stage) == "system: Answer as a… · at most 2,000 tokens · formatted", pilot):
             await pilot.resize_terminal(57, 12)
-        async with brings(lambda: said(stage).startswith("system: Answer … · at most 2,000 tokens"), pilot):
+        async with brings(lambda: said(stage).startswith("system: Answer … · at most 2,000"), pilot):
             await pilot.resize_terminal(40, 10)
+        async with brings(lambda: "formatted" in said(stage), pilot):
+            await pilot.resize_terminal(120, 40)
         await press(pilot, "ctrl+g", brings=lambda: "format" not in said(stage))
         stage.session.instruct("")
-        await until(lambda: said(stage) == "at most 2,000 tokens", pilot)
+        await until(lambda: said(stage) == "at most 2,000 tokens (/limit)", pilot)
 
 
 async def test_what_acts_from_the_start_is_named_from_the_start() -> None:
