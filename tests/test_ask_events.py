@@ -1,5 +1,6 @@
 """What `ask` prints and returns for the events of an engine, in a pipe."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -47,6 +48,7 @@ class Scripted:
         pass
 
     async def events(self) -> AsyncIterator[Event]:
+        await asyncio.sleep(0)  # the question comes first
         for event in self.said:
             yield event
 
