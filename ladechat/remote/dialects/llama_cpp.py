@@ -53,7 +53,7 @@ class LlamaCppReader(ChatReader):
         self._wanted = 0
         """The number of tokens of that pass."""
         self._accepted = self._drafted = self._tokens = 0
-        """Accepted drafts, drafts, and tokens, of all passes so far."""
+        """The numbers of accepted drafts, of drafts, and of tokens, each summed over all passes so far."""
         self._drafted_now: int | None = None
 
     def prompt(self, event: Any) -> Prompt:

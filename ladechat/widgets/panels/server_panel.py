@@ -47,7 +47,7 @@ class ServerPanel(AnswerPanel):
         self._finished: protocol.TurnFinished | None = None
 
     def show_server(self, info: ServerInfo | None, *, answered: bool) -> None:
-        """Show another server, and figures if the answer on the screen is its own."""
+        """Show a server; `answered` is whether the answer on the screen came from it: only then figures are shown."""
         if self._answered and not answered:
             self.forget()
         self.info, self._answered = info, answered
