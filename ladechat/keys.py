@@ -105,6 +105,20 @@ LOOK_KEYS = (
 )
 """The keys that are active while the user looks back. Each precedes another binding of the same key."""
 
+_ASKED, _VARIANT = Binding.Group("Question", compact=True), Binding.Group("Variant", compact=True)
+
+EARLIER_KEYS = (
+    Binding("escape", "leave_question", "End", id="leave_question", tooltip="From the chosen question to the end."),
+    Binding("delete", "delete_question", "Delete", id="delete", tooltip="Delete a question, with all after it."),
+    Binding("alt+left", "variant(-1)", "Variant before", id="variant", group=_VARIANT, tooltip="The variant before."),
+    Binding("alt+right", "variant(1)", "Next variant", id="next_variant", group=_VARIANT, tooltip="The next variant."),
+    Binding("alt+up", "choose(-1)", "Earlier question", id="earlier", group=_ASKED, tooltip="Choose the one before."),
+    Binding("alt+down", "choose(1)", "Later question", id="later", group=_ASKED, tooltip="Choose the next one."),
+)
+"""The keys for questions that were answered. The last question has variants too while none is chosen."""
+SHOWN_WHILE_CHOSEN = ("again", "edit", *(key.id for key in EARLIER_KEYS if key.id))
+"""The ids of the keys that the footer shows while a question is chosen."""
+
 APP_KEYS = (
     LOOK_KEYS[0],
     Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer, a download, or a search."),
@@ -114,7 +128,7 @@ APP_KEYS = (
         "Keep answer",
         show=False,
         id="leave_editing",
-        tooltip="Keep the last question, which is being edited, and its answer.",
+        tooltip="Keep the question that is being edited as it was.",
     ),
     Binding(
         "escape",
@@ -183,7 +197,7 @@ APP_KEYS = (
         "Regenerate",
         show=False,
         id="again",
-        tooltip="Have the last question answered again.",
+        tooltip="Have the last or the chosen question answered again.",
     ),
     Binding(
         "ctrl+t",
@@ -191,7 +205,7 @@ APP_KEYS = (
         "Edit question",
         show=False,
         id="edit",
-        tooltip="Edit the last question; its answer stays until you send it.",
+        tooltip="Edit the last or the chosen question.",
     ),
     Binding(
         "ctrl+c",
@@ -223,6 +237,7 @@ APP_KEY_GROUPS = (
             "record",
         ),
     ),
+    ("Keys: earlier questions and their variants", [key.id for key in EARLIER_KEYS]),
     ("Keys: while an answer is under way", ("pause", "take_step", "slower", "faster", "slow")),
     ("Keys: look back at an answer's passes", ("look_back", "look_on", "first_step", "last_step", "leave_steps")),
     (

@@ -169,7 +169,7 @@ def talk_of_saved(saved: SavedConversation, program: str) -> Talk:
     """Return a saved conversation: questions and answers, whose steps are unknown. `program` has saved it."""
     reader = _ConversationReader(saved.model)
     reader.read(protocol.ConversationOpened(exchanges=saved.exchanges))
-    return Talk(formatting.name_of(saved.model), program, saved.answers[0].when, reader.turns, [])
+    return Talk(formatting.name_of(saved.model), program, saved.tree.times[saved.tree.path[0]], reader.turns, [])
 
 
 class _ConversationReader:

@@ -432,11 +432,11 @@ class ConversationOpened(Event, frozen=True, tag="conversation_opened"):
 
 
 class ExchangeRemoved(Event, frozen=True, tag="exchange_removed"):
-    """The user removed the last answered question from the conversation, with its answer."""
+    """The last answered question is no longer in the conversation: it is asked again, or another variant is shown."""
 
 
 class ExchangeRestored(Event, frozen=True, tag="exchange_restored"):
-    """The question that should replace this exchange got no answer, so the exchange is again the last one."""
+    """This exchange is again the last one: what should replace it got no answer, or the user went back to it."""
 
     exchange: Exchange
 

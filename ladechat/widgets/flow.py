@@ -37,13 +37,13 @@ class Ink(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         kind: "answer" is an answer whose steps are not known.
-        turn, step: of a token, the answer and the step that it belongs to.
+        turn, step: of a token, the answer and the step that it belongs to; `step` of an arrow, how many variants on.
         tokens: number of tokens that the step emitted.
         token: the index of this one among them.
         own: whether it is the model's own next token, after accepted drafts.
     """
 
-    kind: Literal["plain", "label", "user", "muted", "alert", "answer", "step"] | Markup
+    kind: Literal["plain", "label", "user", "muted", "alert", "answer", "step", "marked"] | Markup
     turn: int = 0
     step: int = 0
     tokens: int = 0

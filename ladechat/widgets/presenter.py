@@ -23,8 +23,8 @@ READING = "reading the question …"
 ENDED = "the engine has ended"
 REOPENED = "reopened: how these answers were decoded is not kept"
 """Shown below a reopened conversation instead of the figures."""
-RESTORED = "no new answer came: the one before is kept · how it was decoded is not"
-"""Shown below an answer whose regeneration failed."""
+RESTORED = "back to what was here before · how it was decoded is not kept"
+"""Shown above exchanges that were to be replaced."""
 STATUS_PARTS = ("model", "device", "link", "dtype", "facts", "memory")
 
 
@@ -64,6 +64,7 @@ class Presenter:
         answers: the steps of the answers on the screen.
         inspection: looks back at those steps.
         may_continue: whether an answer that was cut can be continued here.
+        chosen: the place of the exchange whose question the user has chosen; None if there is none.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Presenter:
         self._welcome = welcome
         self._limit_meant = limit_meant
         self.may_continue = False
+        self.chosen: int | None = None
         self._now = Bookmark()
         self._in_turn = self._continuing = self._expecting = self._settings_awaited = False
         self._shown_system: str | None = None
@@ -171,6 +173,24 @@ class Presenter:
             end = later[0] if later else self._transcript.blocks
             self._transcript.scroll_to_text(range(question + answer, end), text)
 
+    def choose(self, place: int | None) -> None:
+        """Choose the question of an exchange, and scroll to it; None: choose none, and follow the end."""
+        self.chosen = place
+        if place is None:
+            self._transcript.anchor()
+        else:
+            self.inspection.leave()
+            self._transcript.show_place(self._now.exchanges[place], 0, "")
+
+    def place_of(self, block: int) -> int | None:
+        """Return the place of the exchange whose question is this message; None if it has no answer."""
+        return self._now.exchanges.index(block) if block in self._now.exchanges else None
+
+    def label(self, variants: Iterable[tuple[int, int]]) -> None:
+        """Show which of its variants each question is, with their number, and which question is chosen."""
+        for place, (block, variant) in enumerate(zip(self._now.exchanges, variants, strict=False)):
+            self._transcript.label(block, *variant, chosen=place == self.chosen)
+
     @property
     def answering(self) -> bool:
         """Whether an answer is being generated, or its question is being read."""
@@ -214,6 +234,7 @@ class Presenter:
     def _show(self, event: protocol.Event) -> None:
         match event:
             case protocol.Asked():
+                self.chosen = None
                 self._now.asked_at = self._transcript.blocks
                 self._transcript.start("user", "You")
                 self._transcript.add(event.text)
@@ -295,11 +316,13 @@ class Presenter:
                 self._keep(question)
                 self._side.clear()
             case protocol.ExchangeRestored():
+                if self._now.asked_at not in self._now.exchanges and self._now.asked_at < self._transcript.blocks:
+                    self._transcript.notice(RESTORED)  # below a question without an answer
                 self._shown_system = event.exchange.system
-                self._now.exchanges += (self._transcript.blocks,)
+                self._now.asked_at = self._transcript.blocks
+                self._now.exchanges += (self._now.asked_at,)
                 self._side.clear()
                 self._transcript.add_whole(messages_of(event.exchange))
-                self._transcript.sum_up(RESTORED)
 
     def _continue(self, turn: int) -> None:
         """Continue the last answer in its block."""
@@ -313,6 +336,7 @@ class Presenter:
 
     def _keep(self, blocks: int) -> None:
         """Remove all but the first `blocks` messages and notices, and the steps of the removed answers."""
+        self.chosen = None
         self.inspection.leave()
         self._transcript.keep(blocks)
         self.answers.keep(blocks)

@@ -10,10 +10,11 @@ from ladechat.keys import (
     LEFT_OUT_WHERE_NARROW,
     LEFT_OUT_WHILE_LOOKING,
     PACE_KEYS,
+    SHOWN_WHILE_CHOSEN,
     WALK_KEYS,
 )
 from ladechat.screens.chat.context import ChatContext
-from ladechat.screens.footer import leave_out, relabel, say_unit
+from ladechat.screens.footer import change, leave_out, relabel, say_unit
 
 
 class ActiveKeys:
@@ -50,6 +51,8 @@ class ActiveKeys:
             yield from (binding.key for binding in PACE_KEYS)
         if self._session.waiting:
             yield "up"
+        if self._presenter.chosen is not None:
+            yield "delete"
         if self._presenter.inspection.running:
             yield from WALK_KEYS
         elif self._presenter.answers.latest is not None:
@@ -74,7 +77,9 @@ class ActiveKeys:
             leave_out(bindings, ["explain", *(binding.id for binding in PACE_KEYS if binding.id)])
         elif any(active.binding.id == "pause" for active in bindings.values()):
             leave_out(bindings, (*LEFT_OUT_OF_THE_FOOTER, "explain") if narrow else LEFT_OUT_OF_THE_FOOTER)
-        if self._presenter.inspection.running:
+        if self._presenter.chosen is not None:
+            change(bindings, SHOWN_WHILE_CHOSEN, show=True)
+        if self._presenter.inspection.running or self._presenter.chosen is not None:
             leave_out(bindings, LEFT_OUT_WHILE_LOOKING)
         elif self._session.asking:
             leave_out(bindings, ("look_back",))

@@ -1,4 +1,4 @@
-"""The questions: sending them, the queue of those sent during an answer, and the last one once more."""
+"""The questions: sending them, the queue of those sent during an answer, earlier ones once more, and their variants."""
 
 from textual.widgets import Label
 
@@ -7,10 +7,17 @@ from ladechat.screens.chat.context import STOP_FIRST, Available, ChatContext
 from ladechat.screens.chat.typed_question import TypedQuestion
 from ladechat.session.conversations.conversation import NOTHING_ANSWERED, CannotContinue
 from ladechat.session.conversations.prompt_history import PromptHistory
+from ladechat.session.conversations.saved import Branch
 from ladechat.session.engine import State
 from ladechat.widgets.prompt.above_prompt import WaitingQuestions
+from ladechat.widgets.transcript.transcript import QuestionPointedAt
 
-EDITING = "Editing the last question; Esc keeps it and its answer."
+EDITING = "Editing question {} of {}. It stays as a variant, with what came after; Esc leaves it."
+CHOSEN = "Question {} of {}. What you ask follows it; what came after stays as a variant."
+ONLY_VARIANT = "There is no other variant of this question: Ctrl+R answers it again, Ctrl+T edits it."
+ONLY_FIRST = "The first question stays, as it has no other variant. Ctrl+L begins a new conversation."
+DELETED = "Deleted, with all after it. /undelete brings it back."
+NOTHING_DELETED = "Nothing is deleted in this conversation."
 ENDS_EDITING = (Asked, ConversationCleared, ConversationOpened, ExchangeRemoved, TurnStarted)
 """The events after which the last question or its answer is another one."""
 WAITING_FIRST = "Questions that wait are asked first; ↑ takes the last of them back."
@@ -22,14 +29,14 @@ def too_long(text: str) -> str:
 
 
 class Questions:
-    """Sends questions, and offers them in the prompt for editing. The last question and its answer stay until the
-    edited one is sent.
+    """Sends questions, and offers them in the prompt for editing. An edited question and all after it stay until it is
+    sent, and can be shown again after that.
 
     Args:
         chat: the session and the prompt.
         typed: adds the files that a question names.
         queue: shows the questions that wait.
-        editing: is shown while the last question is being edited.
+        where: says where the next question goes, if it is not asked after all others.
         history: the questions of earlier sessions; None: they are not saved.
     """
 
@@ -38,15 +45,18 @@ class Questions:
         chat: ChatContext,
         typed: TypedQuestion,
         queue: WaitingQuestions,
-        editing: Label,
+        where: Label,
         history: PromptHistory | None,
     ) -> None:
         self._chat, self._session, self._prompt, self._typed = chat, chat.session, chat.prompt, typed
-        self._queue, self._editing, self._history = queue, editing, history
-        self._editing.display = False
+        self._queue, self._where, self._history = queue, where, history
+        self._editing: int | None = None  # the place of the exchange whose question is being edited
+        self._labelled: tuple[object, ...] = ()
         self.available: Available = {
             "take_back": lambda: bool(self._session.waiting),
-            "leave_editing": lambda: self._editing.display,
+            "leave_editing": lambda: self._editing is not None,
+            "leave_question": lambda: self._chosen is not None,
+            "delete_question": lambda: self._chosen is not None,
         }
 
     def remember(self) -> None:
@@ -57,9 +67,28 @@ class Questions:
             if problem:
                 self._chat.notify(problem, severity="warning", timeout=10)
 
-    def show_queue(self) -> None:
-        """Show the questions that wait."""
+    @property
+    def _chosen(self) -> int | None:
+        """The place of the exchange whose question the user has chosen."""
+        return self._chat.view.presenter.chosen
+
+    @property
+    def _place(self) -> int:
+        """The same, or without a choice, the place of the last exchange."""
+        return len(self._session.conversation.exchanges) - 1 if self._chosen is None else self._chosen
+
+    def show(self) -> None:
+        """Show the questions that wait, the variants of others, and what the next one does if it does not follow all."""
         self._queue.questions = self._session.waiting
+        conversation, transcript = self._session.conversation, self._chat.view.transcript
+        labelled = (transcript.blocks, self._chosen, *conversation.tree.path)
+        if labelled != self._labelled:
+            self._labelled = labelled
+            self._chat.view.presenter.label(conversation.variants)
+        said, place = (CHOSEN, self._chosen) if self._editing is None else (EDITING, self._editing)
+        self._where.display = place is not None
+        if place is not None:
+            self._where.update(said.format(place + 1, len(conversation.exchanges)))
 
     def send(self, text: str) -> None:
         """Ask a question with its files, or put it into the queue; if it cannot be sent, give it back to the prompt."""
@@ -80,65 +109,122 @@ class Questions:
         if self._session.asking:
             self._session.ask_later(question)
         else:
-            replacing = self._editing.display
+            chosen, place = self._chosen, self._editing
             self.end_editing()
-            self._session.ask(question, replacing=replacing)
+            self._session.ask(question, place if place is not None or chosen is None else chosen + 1)
 
     # --- editing ------------------------------------------------------------------------------------------------------
 
-    def offer(self, question: str, *, replacing: bool) -> None:
-        """Put a question into the prompt if it is empty: as a new question, or in place of the last one."""
+    def offer(self, question: str, place: int | None) -> None:
+        """Put a question into the prompt if it is empty: in place of an exchange, or as a new question."""
         if self._prompt.is_blank:
             self._prompt.offer(self._typed.typed(question))
-            self._editing.display = replacing
+            self._editing = place
+            self.show()
 
     def action_take_back(self) -> None:
         """Move the last question of the queue into the prompt."""
         if not self._prompt.is_blank:
             self._chat.notify("Send or clear first what stands in the prompt.", severity="warning")
         elif (waiting := self._session.take_back_waiting()) is not None:
-            self.offer(waiting.text, replacing=waiting.replacing)
+            self.offer(*waiting)
 
     def action_edit_question(self) -> None:
-        """Put the last question into the prompt."""
-        question = self._session.conversation.last_question
+        """Put the last question, or the chosen one, into the prompt."""
         if self._prompt.text:
             self._chat.refuse("Send or clear what is in the prompt first.")
-        elif self._session.asking:
-            self._chat.refuse(STOP_FIRST)
-        elif question is None:
-            self._chat.refuse(NOTHING_ANSWERED)
-        else:
-            self.offer(question, replacing=True)
+        elif self._may_act():
+            self.offer(self._session.conversation.exchanges[self._place].question, self._place)
             self._prompt.focus()
 
     def action_leave_editing(self) -> None:
-        """Cancel editing the last question: it stays as it was, and the prompt is cleared."""
-        if self._editing.display:
+        """Cancel editing a question: it stays as it was, and the prompt is cleared."""
+        if self._editing is not None:
             self.end_editing()
             self._prompt.clear()
 
     def end_editing(self) -> None:
         """Take the text in the prompt, if any, for a new question."""
-        self._editing.display = False
+        self._editing = None
+        self.show()
+
+    # --- earlier questions --------------------------------------------------------------------------------------------
+
+    def point_at(self, event: QuestionPointedAt) -> None:
+        """Choose a question that was clicked, unless it has no answer, or show another variant of it."""
+        place = self._chat.view.presenter.place_of(event.block)
+        if place is not None and self._may_act():
+            self._choose(place)
+            if event.by:
+                self.action_variant(event.by)
+        self._prompt.focus()
+
+    def action_choose(self, by: int) -> None:
+        """Choose the question so many after the chosen one; after the last, none is chosen."""
+        if self._may_act():
+            place = max(self._place + by + (self._chosen is None), 0)
+            self._choose(place if place < len(self._session.conversation.exchanges) else None)
+
+    def action_leave_question(self) -> None:
+        """Choose no question."""
+        self._choose(None)
+
+    def action_variant(self, by: int) -> None:
+        """Show the variant so many after that of the last question, or of the chosen one; the first after the last."""
+        if self._may_act():
+            tree = self._session.conversation.tree
+            number = tree.path[self._place]
+            variants = tree.variants[tree.parents[number]]
+            if len(variants) == 1:
+                self._chat.refuse(ONLY_VARIANT)
+            else:
+                self._take(Branch(number=variants[(variants.index(number) + by) % len(variants)]), self._chosen)
+
+    def action_delete_question(self) -> None:
+        """Delete the chosen question, with its answer and all after it."""
+        if self._chosen is not None and self._may_act():
+            self._take(Branch(number=self._session.conversation.tree.path[self._chosen], shown=False))
+
+    def action_undelete(self) -> None:
+        """Bring back what was deleted last."""
+        deleted = self._session.conversation.tree.deleted
+        if not deleted:
+            self._chat.refuse(NOTHING_DELETED)
+        elif self._may_act():
+            self._take(Branch(number=deleted[-1]))
+
+    def _take(self, branch: Branch, chosen: int | None = None) -> None:
+        """Show or delete a branch, and choose a question of what is shown then."""
+        taken = self._session.take(branch)
+        self._choose(chosen)
+        if not branch.shown:
+            self._chat.notify(DELETED if taken else ONLY_FIRST)
+
+    def _choose(self, place: int | None) -> None:
+        self._chat.view.presenter.choose(place)
+        self._session.changed()
+
+    def _may_act(self) -> bool:
+        """Return whether there is a question, and none is being answered; else report that."""
+        why = STOP_FIRST if self._session.asking else "" if self._session.conversation.begun else NOTHING_ANSWERED
+        if why:
+            self._chat.refuse(why)
+        return not why
 
     # --- once more ----------------------------------------------------------------------------------------------------
 
     def action_ask_again(self) -> None:
-        """Ask the last question again; the present answer is replaced, unless no new one comes."""
-        conversation = self._session.conversation
-        unanswered = conversation.unanswered
+        """Ask the last question, or the chosen one, again; what comes after it stays as another variant."""
+        conversation, place = self._session.conversation, self._place
+        unanswered = conversation.unanswered if self._chosen is None else None
         if self._session.state is State.ENDED:
             self._chat.refuse(self._chat.no_engine)
-        elif self._session.asking:
-            self._chat.refuse(STOP_FIRST)
-        elif self._session.waiting:
+        elif self._session.waiting and not self._session.asking:
             self._chat.refuse(WAITING_FIRST)
-        elif (question := unanswered or conversation.last_question) is None:
-            self._chat.refuse(NOTHING_ANSWERED)
-        else:
+        elif unanswered or self._may_act():
+            question = unanswered or conversation.exchanges[place].question
             self._chat.view.transcript.anchor()
-            self._session.ask(question, replacing=unanswered is None)
+            self._session.ask(question, None if unanswered else place)
             if self._prompt.text == self._typed.typed(question):  # given back when it got no answer
                 self._prompt.load_text("")
             if not self._session.requested.temperature:

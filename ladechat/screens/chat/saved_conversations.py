@@ -119,7 +119,7 @@ class SavedConversations:
         """Show the title of a saved conversation, and when it was answered last, if that was in an earlier session."""
         conversation, title = self._session.conversation, ""
         if self.store is not None:
-            title = self.store.title or shortened(conversation.first_question or "")
+            title = self.store.title or (shortened(conversation.exchanges[0].question) if conversation.begun else "")
         if title and self._opened is not None and self._opened[0] == conversation.turn:
             title += f" · {self._opened[1]}"
         self._chat.view.show_title(title)

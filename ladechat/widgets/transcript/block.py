@@ -43,6 +43,7 @@ class Block:
     def __init__(self, kind: Kind, name: str, width: int, *, formatted: bool = False) -> None:
         self.kind = kind
         self.name = printable(name) if name else ""
+        self._head = Line(((self.name, Ink("user" if kind == "user" else "label")),))
         self.written = ""
         self.folded = kind == "user"
         self.sums_up = False
@@ -83,11 +84,18 @@ class Block:
         """
         if self.foldable:
             first = 0
-        head = [Line(((self.name, Ink("user" if self.kind == "user" else "label")),))] if self.name else []
+        head = [self._head] if self.name else []
         place = len(head) + first if first else 0
         text = self._text_lines()[first:]
         self.lines[place:] = [*head[place:], *(replace(line, runs=(INDENTED, *line.runs)) for line in text), Line()]
         return place
+
+    def label(self, variant: int, variants: int, chosen: bool) -> None:
+        """Show with the name of a question which of its variants it is, with arrows to others, and whether it is chosen."""
+        name, which = (self.name, Ink("marked" if chosen else "user")), (f"{variant} of {variants}", Ink("muted"))
+        beside = (("  ‹ ", Ink("user", step=-1)), which, (" ›", Ink("user", step=1))) if variants > 1 else ()
+        self._head = Line((name, *beside), copied=f"{self.name}\n")
+        self.lines[:1] = [self._head] if self.lines else []
 
     def _text_lines(self) -> list[Line]:
         if self._formatted is not None:

@@ -1,6 +1,7 @@
 """The conversation, each token in the colour of the step that emitted it."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import ClassVar, Literal
@@ -8,6 +9,7 @@ from typing import ClassVar, Literal
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.reactive import reactive
 
 from ladechat import protocol
@@ -32,6 +34,14 @@ THINKS = " thinks"
 
 Whole = tuple[Kind, str, str, Ink]
 """A complete message: its kind, its name, its text, and the ink of the text."""
+
+
+@dataclass
+class QuestionPointedAt(Message):
+    """The user has clicked question number `block` of the messages; `by`: the arrow to the variant so many on, or 0."""
+
+    block: int
+    by: int
 
 
 class Transcript(MessageLines):
@@ -219,6 +229,11 @@ class Transcript(MessageLines):
                 self._lay_out_anew()
             self._update_last()
 
+    def label(self, block: int, variant: int, variants: int, *, chosen: bool) -> None:
+        """Show which of its variants a question is, and whether it is chosen."""
+        self._blocks[block].label(variant, variants, chosen)
+        self._redraw()
+
     # --- formatting and folding ---------------------------------------------------------------------------------------
 
     @property
@@ -312,7 +327,8 @@ class Transcript(MessageLines):
         return next((y for y, ink in inks if ink.kind == "step" and (ink.turn, ink.step) == self._marked), None)
 
     def on_click(self, event: events.Click) -> None:
-        """Post `StepPointedAt` when a token is clicked; fold or unfold a long question by a click below it.
+        """Post `StepPointedAt` when a token is clicked, and `QuestionPointedAt` for a question; fold or unfold a long one
+        by a click below it.
 
         A click at the end of a drag that selected text does nothing.
         """
@@ -327,6 +343,8 @@ class Transcript(MessageLines):
         ink = ink_at(block.lines[place], offset.x)
         if block.foldable and place == len(block.lines) - 2:  # the hint, before the empty line
             self._fold([block])
+        elif block.kind == "user":
+            self.post_message(QuestionPointedAt(number, ink.step))
         elif ink.kind == "step":
             self.post_message(StepPointedAt(ink.turn, ink.step, ink.token))
         elif ink.kind == "answer":
