@@ -108,28 +108,21 @@ LOOK_KEYS = (
 _ASKED, _VARIANT = Binding.Group("Question", compact=True), Binding.Group("Variant", compact=True)
 
 EARLIER_KEYS = (
+    Binding("escape", "leave_editing", "Leave it", id="leave_editing", tooltip="Edit the question no more; it stays."),
     Binding("escape", "leave_question", "End", id="leave_question", tooltip="From the chosen question to the end."),
-    Binding("delete", "delete_question", "Delete", id="delete", tooltip="Delete a question, with all after it."),
+    Binding("ctrl+t", "edit_question", "Edit question", id="edit", tooltip="Edit the last or the chosen question."),
+    Binding("ctrl+r", "ask_again", "Regenerate", id="again", tooltip="Answer the last or the chosen question again."),
+    Binding("delete", "delete", "Delete", id="delete_question", tooltip="Delete the chosen one, with all after it."),
     Binding("alt+left", "variant(-1)", "Variant before", id="variant", group=_VARIANT, tooltip="The variant before."),
     Binding("alt+right", "variant(1)", "Next variant", id="next_variant", group=_VARIANT, tooltip="The next variant."),
     Binding("alt+up", "choose(-1)", "Earlier question", id="earlier", group=_ASKED, tooltip="Choose the one before."),
     Binding("alt+down", "choose(1)", "Later question", id="later", group=_ASKED, tooltip="Choose the next one."),
 )
-"""The keys for questions that were answered. The last question has variants too while none is chosen."""
-SHOWN_WHILE_CHOSEN = ("again", "edit", *(key.id for key in EARLIER_KEYS if key.id))
-"""The ids of the keys that the footer shows while a question is chosen."""
+"""The keys for questions that were answered. The footer shows them while one is chosen."""
 
 APP_KEYS = (
     LOOK_KEYS[0],
     Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer, a download, or a search."),
-    Binding(
-        "escape",
-        "leave_editing",
-        "Keep answer",
-        show=False,
-        id="leave_editing",
-        tooltip="Keep the question that is being edited as it was.",
-    ),
     Binding(
         "escape",
         "clear_prompt",
@@ -192,22 +185,6 @@ APP_KEYS = (
         tooltip="Search the history: open, rename or delete a conversation.",
     ),
     Binding(
-        "ctrl+r",
-        "ask_again",
-        "Regenerate",
-        show=False,
-        id="again",
-        tooltip="Have the last or the chosen question answered again.",
-    ),
-    Binding(
-        "ctrl+t",
-        "edit_question",
-        "Edit question",
-        show=False,
-        id="edit",
-        tooltip="Edit the last or the chosen question.",
-    ),
-    Binding(
         "ctrl+c",
         "interrupt",
         "Copy or stop",
@@ -224,9 +201,6 @@ APP_KEY_GROUPS = (
         "Keys: questions and answers",
         (
             "stop",
-            "again",
-            "edit",
-            "leave_editing",
             "copy_answer",
             "take_back",
             "clear",
@@ -237,7 +211,7 @@ APP_KEY_GROUPS = (
             "record",
         ),
     ),
-    ("Keys: earlier questions and their variants", [key.id for key in EARLIER_KEYS]),
+    ("Keys: a question once more, and its variants", [key.id for key in EARLIER_KEYS]),
     ("Keys: while an answer is under way", ("pause", "take_step", "slower", "faster", "slow")),
     ("Keys: look back at an answer's passes", ("look_back", "look_on", "first_step", "last_step", "leave_steps")),
     (

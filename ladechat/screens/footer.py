@@ -40,7 +40,7 @@ def key_in_unit(key: Binding, unit: str) -> Binding:
     return replace(key, description=described, tooltip=tooltip, group=group)
 
 
-def change(bindings: dict[str, ActiveBinding], ids: Collection[str], **changes: Any) -> None:
+def change(bindings: dict[str, ActiveBinding], ids: Collection[str | None], **changes: Any) -> None:
     """Change the bindings of these ids."""
     for key, active in bindings.items():
         if active.binding.id in ids:

@@ -14,9 +14,7 @@ from ladechat.protocol import (
     ConversationCleared,
     ConversationOpened,
     Event,
-    Exchange,
     ExchangeRemoved,
-    ExchangeRestored,
     Failed,
     Generate,
     Header,
@@ -119,12 +117,8 @@ class Session(ReplaceableEngine):
     def take(self, branch: Branch) -> bool:
         """Show another variant of an exchange, or delete one; return whether that has changed anything."""
         left, came = self.conversation.take(branch)
-        self._add(*[ExchangeRemoved()] * left)
-        self._restore(came)
+        self._add(*[ExchangeRemoved()] * left, *came)
         return bool(left or came)
-
-    def _restore(self, exchanges: Sequence[Exchange]) -> None:
-        self._add(*(ExchangeRestored(exchange=exchange) for exchange in exchanges))
 
     def go_on(self) -> None:
         """Continue the last answer after its last token, as soon as the engine has loaded.
@@ -346,7 +340,7 @@ class Session(ReplaceableEngine):
         place = len(self.conversation.exchanges) if replaced else None
         question = self.conversation.give_up()
         if replaced:
-            self._restore(replaced)
+            self._add(*replaced)
         if question is None:
             return
         if keep_order and self._queue:

@@ -64,7 +64,7 @@ class Presenter:
         answers: the steps of the answers on the screen.
         inspection: looks back at those steps.
         may_continue: whether an answer that was cut can be continued here.
-        chosen: the place of the exchange whose question the user has chosen; None if there is none.
+        chosen: the place of the question that the user has chosen; None if there is none.
     """
 
     def __init__(
@@ -173,23 +173,10 @@ class Presenter:
             end = later[0] if later else self._transcript.blocks
             self._transcript.scroll_to_text(range(question + answer, end), text)
 
-    def choose(self, place: int | None) -> None:
-        """Choose the question of an exchange, and scroll to it; None: choose none, and follow the end."""
-        self.chosen = place
-        if place is None:
-            self._transcript.anchor()
-        else:
-            self.inspection.leave()
-            self._transcript.show_place(self._now.exchanges[place], 0, "")
-
-    def place_of(self, block: int) -> int | None:
-        """Return the place of the exchange whose question is this message; None if it has no answer."""
-        return self._now.exchanges.index(block) if block in self._now.exchanges else None
-
-    def label(self, variants: Iterable[tuple[int, int]]) -> None:
-        """Show which of its variants each question is, with their number, and which question is chosen."""
-        for place, (block, variant) in enumerate(zip(self._now.exchanges, variants, strict=False)):
-            self._transcript.label(block, *variant, chosen=place == self.chosen)
+    @property
+    def questions(self) -> tuple[int, ...]:
+        """The messages with the questions that were answered."""
+        return self._now.exchanges
 
     @property
     def answering(self) -> bool:

@@ -1,4 +1,4 @@
-"""Earlier questions: chosen, edited, answered again, deleted and gone on from, with what they were before as variants."""
+"""Earlier questions: chosen, edited, answered again, deleted and gone on from; what was there stays as a variant."""
 
 from pathlib import Path
 

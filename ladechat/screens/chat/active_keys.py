@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from textual.binding import ActiveBinding
 
 from ladechat.keys import (
+    EARLIER_KEYS,
     EXPLAIN_KEY,
     LEFT_OUT_OF_THE_FOOTER,
     LEFT_OUT_WHERE_NARROW,
     LEFT_OUT_WHILE_LOOKING,
     PACE_KEYS,
-    SHOWN_WHILE_CHOSEN,
     WALK_KEYS,
 )
 from ladechat.screens.chat.context import ChatContext
@@ -78,7 +78,7 @@ class ActiveKeys:
         elif any(active.binding.id == "pause" for active in bindings.values()):
             leave_out(bindings, (*LEFT_OUT_OF_THE_FOOTER, "explain") if narrow else LEFT_OUT_OF_THE_FOOTER)
         if self._presenter.chosen is not None:
-            change(bindings, SHOWN_WHILE_CHOSEN, show=True)
+            change(bindings, [key.id for key in EARLIER_KEYS], show=True)
         if self._presenter.inspection.running or self._presenter.chosen is not None:
             leave_out(bindings, LEFT_OUT_WHILE_LOOKING)
         elif self._session.asking:

@@ -12,8 +12,8 @@ from ladechat.session.engine import State
 from ladechat.widgets.prompt.above_prompt import WaitingQuestions
 from ladechat.widgets.transcript.transcript import QuestionPointedAt
 
-EDITING = "Editing question {} of {}. It stays as a variant, with what came after; Esc leaves it."
-CHOSEN = "Question {} of {}. What you ask follows it; what came after stays as a variant."
+EDITING = "Editing question {} of {}. It stays, too, with all after it; Esc cancels."
+CHOSEN = "Question {} of {}. What you ask follows it; all after it stays as a variant."
 ONLY_VARIANT = "There is no other variant of this question: Ctrl+R answers it again, Ctrl+T edits it."
 ONLY_FIRST = "The first question stays, as it has no other variant. Ctrl+L begins a new conversation."
 DELETED = "Deleted, with all after it. /undelete brings it back."
@@ -50,13 +50,15 @@ class Questions:
     ) -> None:
         self._chat, self._session, self._prompt, self._typed = chat, chat.session, chat.prompt, typed
         self._queue, self._where, self._history = queue, where, history
+        self._presenter, self._transcript = chat.view.presenter, chat.view.transcript
         self._editing: int | None = None  # the place of the exchange whose question is being edited
         self._labelled: tuple[object, ...] = ()
+        self._where.display = False
         self.available: Available = {
             "take_back": lambda: bool(self._session.waiting),
             "leave_editing": lambda: self._editing is not None,
-            "leave_question": lambda: self._chosen is not None,
-            "delete_question": lambda: self._chosen is not None,
+            "leave_question": lambda: self._presenter.chosen is not None,
+            "delete": lambda: self._presenter.chosen is not None,
         }
 
     def remember(self) -> None:
@@ -68,27 +70,25 @@ class Questions:
                 self._chat.notify(problem, severity="warning", timeout=10)
 
     @property
-    def _chosen(self) -> int | None:
-        """The place of the exchange whose question the user has chosen."""
-        return self._chat.view.presenter.chosen
-
-    @property
     def _place(self) -> int:
-        """The same, or without a choice, the place of the last exchange."""
-        return len(self._session.conversation.exchanges) - 1 if self._chosen is None else self._chosen
+        """The place of the chosen question, or else of the last one."""
+        return len(self._presenter.questions) - 1 if self._presenter.chosen is None else self._presenter.chosen
 
     def show(self) -> None:
-        """Show the questions that wait, the variants of others, and what the next one does if it does not follow all."""
+        """Show the questions that wait, the variants of others, and where the next one goes if not to the end."""
         self._queue.questions = self._session.waiting
-        conversation, transcript = self._session.conversation, self._chat.view.transcript
-        labelled = (transcript.blocks, self._chosen, *conversation.tree.path)
+        conversation, tree = self._session.conversation, self._session.conversation.tree
+        labelled = (self._transcript.blocks, self._presenter.chosen, *tree.path)
         if labelled != self._labelled:
-            self._labelled = labelled
-            self._chat.view.presenter.label(conversation.variants)
-        said, place = (CHOSEN, self._chosen) if self._editing is None else (EDITING, self._editing)
-        self._where.display = place is not None
-        if place is not None:
-            self._where.update(said.format(place + 1, len(conversation.exchanges)))
+            self._labelled, variants = labelled, tree.variants
+            for place, (block, number) in enumerate(zip(self._presenter.questions, tree.path, strict=False)):
+                of = variants[tree.parents[number]]
+                self._transcript.label(block, of.index(number) + 1, len(of), chosen=place == self._presenter.chosen)
+        text, at = (CHOSEN, self._presenter.chosen) if self._editing is None else (EDITING, self._editing)
+        said = "" if at is None else text.format(at + 1, len(conversation.exchanges))
+        if said != self._where.content:
+            self._where.display = bool(said)
+            self._where.update(said)
 
     def send(self, text: str) -> None:
         """Ask a question with its files, or put it into the queue; if it cannot be sent, give it back to the prompt."""
@@ -105,11 +105,11 @@ class Questions:
             self._prompt.offer(text)
             self._chat.notify(why, severity="warning")
             return
-        self._chat.view.transcript.anchor()
+        self._transcript.anchor()
         if self._session.asking:
             self._session.ask_later(question)
         else:
-            chosen, place = self._chosen, self._editing
+            chosen, place = self._presenter.chosen, self._editing
             self.end_editing()
             self._session.ask(question, place if place is not None or chosen is None else chosen + 1)
 
@@ -152,9 +152,9 @@ class Questions:
 
     def point_at(self, event: QuestionPointedAt) -> None:
         """Choose a question that was clicked, unless it has no answer, or show another variant of it."""
-        place = self._chat.view.presenter.place_of(event.block)
-        if place is not None and self._may_act():
-            self._choose(place)
+        questions = self._presenter.questions
+        if event.block in questions and self._may_act():
+            self._choose(questions.index(event.block))
             if event.by:
                 self.action_variant(event.by)
         self._prompt.focus()
@@ -162,8 +162,8 @@ class Questions:
     def action_choose(self, by: int) -> None:
         """Choose the question so many after the chosen one; after the last, none is chosen."""
         if self._may_act():
-            place = max(self._place + by + (self._chosen is None), 0)
-            self._choose(place if place < len(self._session.conversation.exchanges) else None)
+            place = max(self._place + by + (self._presenter.chosen is None), 0)
+            self._choose(place if place < len(self._presenter.questions) else None)
 
     def action_leave_question(self) -> None:
         """Choose no question."""
@@ -172,18 +172,22 @@ class Questions:
     def action_variant(self, by: int) -> None:
         """Show the variant so many after that of the last question, or of the chosen one; the first after the last."""
         if self._may_act():
-            tree = self._session.conversation.tree
+            tree, chosen = self._session.conversation.tree, self._presenter.chosen
             number = tree.path[self._place]
             variants = tree.variants[tree.parents[number]]
-            if len(variants) == 1:
-                self._chat.refuse(ONLY_VARIANT)
+            if len(variants) > 1:
+                self._session.take(Branch(number=variants[(variants.index(number) + by) % len(variants)]))
+                self._choose(chosen)
             else:
-                self._take(Branch(number=variants[(variants.index(number) + by) % len(variants)]), self._chosen)
+                self._chat.refuse(ONLY_VARIANT)
 
-    def action_delete_question(self) -> None:
+    def action_delete(self) -> None:
         """Delete the chosen question, with its answer and all after it."""
-        if self._chosen is not None and self._may_act():
-            self._take(Branch(number=self._session.conversation.tree.path[self._chosen], shown=False))
+        if self._presenter.chosen is not None and self._may_act():
+            number = self._session.conversation.tree.path[self._presenter.chosen]
+            deleted = self._session.take(Branch(number=number, shown=False))
+            self._choose(None)
+            self._chat.notify(DELETED if deleted else ONLY_FIRST)
 
     def action_undelete(self) -> None:
         """Bring back what was deleted last."""
@@ -191,17 +195,17 @@ class Questions:
         if not deleted:
             self._chat.refuse(NOTHING_DELETED)
         elif self._may_act():
-            self._take(Branch(number=deleted[-1]))
-
-    def _take(self, branch: Branch, chosen: int | None = None) -> None:
-        """Show or delete a branch, and choose a question of what is shown then."""
-        taken = self._session.take(branch)
-        self._choose(chosen)
-        if not branch.shown:
-            self._chat.notify(DELETED if taken else ONLY_FIRST)
+            self._session.take(Branch(number=deleted[-1]))
+            self._choose(None)
 
     def _choose(self, place: int | None) -> None:
-        self._chat.view.presenter.choose(place)
+        """Choose a question, and scroll to it, or choose none, and follow the end."""
+        self._presenter.chosen = place
+        if place is None:
+            self._transcript.anchor()
+        else:
+            self._presenter.inspection.leave()
+            self._transcript.show_place(self._presenter.questions[place], 0, "")
         self._session.changed()
 
     def _may_act(self) -> bool:
@@ -216,14 +220,14 @@ class Questions:
     def action_ask_again(self) -> None:
         """Ask the last question, or the chosen one, again; what comes after it stays as another variant."""
         conversation, place = self._session.conversation, self._place
-        unanswered = conversation.unanswered if self._chosen is None else None
+        unanswered = conversation.unanswered if self._presenter.chosen is None else None
         if self._session.state is State.ENDED:
             self._chat.refuse(self._chat.no_engine)
         elif self._session.waiting and not self._session.asking:
             self._chat.refuse(WAITING_FIRST)
         elif unanswered or self._may_act():
             question = unanswered or conversation.exchanges[place].question
-            self._chat.view.transcript.anchor()
+            self._transcript.anchor()
             self._session.ask(question, None if unanswered else place)
             if self._prompt.text == self._typed.typed(question):  # given back when it got no answer
                 self._prompt.load_text("")
@@ -243,5 +247,5 @@ class Questions:
             except CannotContinue as refused:
                 self._chat.refuse(str(refused))
             else:
-                self._chat.view.presenter.expect_answer()
-                self._chat.view.transcript.anchor()
+                self._presenter.expect_answer()
+                self._transcript.anchor()

@@ -6,7 +6,16 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ladechat.protocol import Exchange, Generate, Message, Prefilling, Step, TurnFinished, TurnStarted
+from ladechat.protocol import (
+    Exchange,
+    ExchangeRestored,
+    Generate,
+    Message,
+    Prefilling,
+    Step,
+    TurnFinished,
+    TurnStarted,
+)
 from ladechat.session.conversations.saved import Branch, SavedConversation
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.conversations.tree import ROOT, ExchangeTree
@@ -79,16 +88,10 @@ class Conversation:
         return [self.tree.exchanges[number] for number in self.tree.path[: self._before_pending]]
 
     @property
-    def replaced(self) -> list[Exchange]:
-        """The exchanges that the pending question replaces; they are there again if no answer comes."""
-        return [self.tree.exchanges[number] for number in self.tree.path[len(self.exchanges) :]]
-
-    @property
-    def variants(self) -> list[tuple[int, int]]:
-        """Of each exchange that is shown, which of its variants it is, from 1, and how many there are."""
-        variants, parents, path = self.tree.variants, self.tree.parents, self.tree.path[: self._before_pending]
-        siblings = [variants[parents[number]] for number in path]
-        return [(those.index(number) + 1, len(those)) for number, those in zip(path, siblings, strict=True)]
+    def replaced(self) -> list[ExchangeRestored]:
+        """The exchanges that the pending question replaces, to be restored if no answer comes."""
+        path = self.tree.path[len(self.exchanges) :]
+        return [ExchangeRestored(exchange=self.tree.exchanges[number]) for number in path]
 
     @property
     def messages(self) -> list[Message]:
@@ -242,12 +245,12 @@ class Conversation:
         self._steps.clear()
         return text
 
-    def take(self, branch: Branch) -> tuple[int, list[Exchange]]:
+    def take(self, branch: Branch) -> tuple[int, list[ExchangeRestored]]:
         """Show another variant, or delete one; return how many of the last exchanges have left, and those that came."""
         before = [*self.tree.path]
         (self.tree.show if branch.shown else self.tree.delete)(branch.number)
         common = len(os.path.commonprefix([before, self.tree.path]))
-        left, came = len(before) - common, self.exchanges[common:]
+        left, came = len(before) - common, [ExchangeRestored(exchange=one) for one in self.exchanges[common:]]
         if left or came:
             self.unanswered = self._latest = None
             if self._store is not None:

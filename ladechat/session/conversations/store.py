@@ -99,9 +99,7 @@ class ConversationStore(ConversationFolder):
             return False
 
     def add(self, exchange: Exchange, after: int | None = None, replaced: int = 0) -> None:
-        """Save an exchange of the current conversation, after that of a number, or after the last one that is shown; so
-        many of those that were shown are no longer.
-        """
+        """Save an exchange after that of a number, or the last shown, in place of so many of those shown last."""
         self._append(*[Removed()] * replaced, Answered(when=_now(), exchange=exchange, after=after))
 
     def replace_last(self, exchange: Exchange, number: int | None = None) -> None:

@@ -91,7 +91,7 @@ class Block:
         return place
 
     def label(self, variant: int, variants: int, chosen: bool) -> None:
-        """Show with the name of a question which of its variants it is, with arrows to others, and whether it is chosen."""
+        """Show beside the name of a question which of its variants it is, with arrows, and whether it is chosen."""
         name, which = (self.name, Ink("marked" if chosen else "user")), (f"{variant} of {variants}", Ink("muted"))
         beside = (("  ‹ ", Ink("user", step=-1)), which, (" ›", Ink("user", step=1))) if variants > 1 else ()
         self._head = Line((name, *beside), copied=f"{self.name}\n")
