@@ -58,7 +58,7 @@ SHARED_KEYS = (
     ),
 )
 
-TITLES = {"record": "Record the session", "slow": "Slow motion"}
+TITLES = {"record": "Record the session", "slow": "Slow motion", "edit": "Edit question", "again": "Regenerate"}
 """The titles in the command palette of keys with shorter labels in the footer, by their ids."""
 
 
@@ -110,8 +110,8 @@ _ASKED, _VARIANT = Binding.Group("Question", compact=True), Binding.Group("Varia
 EARLIER_KEYS = (
     Binding("escape", "leave_editing", "Leave it", id="leave_editing", tooltip="Edit the question no more; it stays."),
     Binding("escape", "leave_question", "End", id="leave_question", tooltip="From the chosen question to the end."),
-    Binding("ctrl+t", "edit_question", "Edit question", id="edit", tooltip="Edit the last or the chosen question."),
-    Binding("ctrl+r", "ask_again", "Regenerate", id="again", tooltip="Answer the last or the chosen question again."),
+    Binding("ctrl+t", "edit_question", "Edit", id="edit", tooltip="Edit the last or the chosen question."),
+    Binding("ctrl+r", "ask_again", "Again", id="again", tooltip="Answer the last or the chosen question again."),
     Binding("delete", "delete", "Delete", id="delete_question", tooltip="Delete the chosen one, with all after it."),
     Binding("alt+left", "variant(-1)", "Variant before", id="variant", group=_VARIANT, tooltip="The variant before."),
     Binding("alt+right", "variant(1)", "Next variant", id="next_variant", group=_VARIANT, tooltip="The next variant."),
@@ -123,6 +123,7 @@ EARLIER_KEYS = (
 APP_KEYS = (
     LOOK_KEYS[0],
     Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer, a download, or a search."),
+    *(replace(key, show=False) for key in EARLIER_KEYS),
     Binding(
         "escape",
         "clear_prompt",
@@ -211,7 +212,7 @@ APP_KEY_GROUPS = (
             "record",
         ),
     ),
-    ("Keys: a question once more, and its variants", [key.id for key in EARLIER_KEYS]),
+    ("Keys: a question once more, and its variants", [key.id for key in EARLIER_KEYS if key.id]),
     ("Keys: while an answer is under way", ("pause", "take_step", "slower", "faster", "slow")),
     ("Keys: look back at an answer's passes", ("look_back", "look_on", "first_step", "last_step", "leave_steps")),
     (

@@ -121,6 +121,8 @@ async def test_each_meaning_of_a_key_of_the_chat_has_its_time() -> None:
             await pilot.press("escape", "space")
         await pilot.press("ctrl+t")
         seen |= acting(stage.screen)
+        await pilot.press("escape", "alt+up")
+        seen |= acting(stage.screen)
         assert seen == set(meanings(ChatScreen))
 
 

@@ -48,6 +48,13 @@ async def again(pilot: Driver, stage: Stage, brought: str) -> None:
     await press(pilot, "ctrl+r", brings=lambda: brought in stage.text and not stage.asking)
 
 
+def reopened(tmp_path: Path, before: Stage) -> Stage:
+    """The conversation of an app that was left, in another one."""
+    assert before.screen.saved.store is not None
+    before.screen.saved.store.begin_new()
+    return new_stage(tmp_path, opened=kept(tmp_path)[0])
+
+
 def five(tmp_path: Path) -> Stage:
     return new_stage(tmp_path, "first", "second", "third", "fourth", "fifth")
 
@@ -65,9 +72,8 @@ async def test_old_answers_stay_as_variants_and_the_one_that_is_shown_is_sent_an
         await ask(pilot, "Two?", brings=lambda: "fourth" in stage.text and not stage.asking)
         ids = stage.engine.questions[-1].messages[1].token_ids
         assert asked_last(stage) == ["One?", "first", "Two?"] and ids, "the cache holds what was said"
-    (saved,) = kept(tmp_path)
-    assert [one.answer for one in saved.exchanges] == ["first", "fourth"]
-    async with new_stage(tmp_path, opened=saved).running(SIZE) as (pilot, stage):
+    assert [one.answer for one in kept(tmp_path)[0].exchanges] == ["first", "fourth"]
+    async with reopened(tmp_path, stage).running(SIZE) as (pilot, stage):
         await until(lambda: heads(stage) == ["You  ‹ 1 of 3 ›", "You"], pilot)
         await press(pilot, "alt+up", "alt+up", "alt+left", brings=lambda: heads(stage) == ["You  ‹ 3 of 3 ›"])
         assert "third" in stage.text and "fourth" not in stage.text
@@ -141,12 +147,12 @@ async def test_a_deleted_question_takes_along_what_follows_it_and_comes_back(tmp
         assert "Three?" not in stage.text and "/undelete" in stage.notice and chosen(stage) == ""
         await ask(pilot, "Else?", brings=lambda: "fourth" in stage.text and not stage.asking)
         assert asked_last(stage) == ["One?", "first", "Else?"] and heads(stage) == ["You", "You"]
-    async with new_stage(tmp_path, opened=kept(tmp_path)[0]).running(SIZE) as (pilot, stage):
+    async with reopened(tmp_path, stage).running(SIZE) as (pilot, stage):
         await ask(pilot, "/undelete", brings=lambda: "Three?" in stage.text)
         await until(lambda: heads(stage) == ["You", "You  ‹ 1 of 2 ›", "You"], pilot)
-        await ask(pilot, "/undelete", brings=lambda: "Nothing is deleted" in stage.notice)
         await press(pilot, *["alt+up"] * 3, "delete", brings=lambda: stage.notice == ONLY_FIRST)
         assert "One?" in stage.text
+        await ask(pilot, "/undelete", brings=lambda: "Nothing is deleted" in stage.notice)
 
 
 async def test_the_delete_key_deletes_what_is_typed_while_there_is_something(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The conversation. It is stored in the UI: each `generate` command carries all of it to the engine."""
 
-import os
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -249,7 +248,7 @@ class Conversation:
         """Show another variant, or delete one; return how many of the last exchanges have left, and those that came."""
         before = [*self.tree.path]
         (self.tree.show if branch.shown else self.tree.delete)(branch.number)
-        common = len(os.path.commonprefix([before, self.tree.path]))
+        common = sum(one == other for one, other in zip(before, self.tree.path, strict=False))
         left, came = len(before) - common, [ExchangeRestored(exchange=one) for one in self.exchanges[common:]]
         if left or came:
             self.unanswered = self._latest = None

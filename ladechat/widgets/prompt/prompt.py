@@ -26,6 +26,7 @@ MOVES = {
     "cursor_line_start": "home",
     "line_end": "end",
     "earlier": "up",
+    "delete_right": "delete",
 }
 """Keys that a screen may claim, by the text area's actions for them."""
 

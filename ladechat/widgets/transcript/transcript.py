@@ -327,7 +327,7 @@ class Transcript(MessageLines):
         return next((y for y, ink in inks if ink.kind == "step" and (ink.turn, ink.step) == self._marked), None)
 
     def on_click(self, event: events.Click) -> None:
-        """Post `StepPointedAt` when a token is clicked, or `QuestionPointedAt`; fold or unfold a long question by a click
+        """Post `StepPointedAt` when a token is clicked, or `QuestionPointedAt`; fold or unfold a long one by a click
         below it.
 
         A click at the end of a drag that selected text does nothing.
