@@ -73,8 +73,8 @@ class PackedRunner:
         context_length: the number of positions it may use.
         threads: the number of threads that compute.
         slots: the most slots of one call of the library; a larger pass takes several.
-        kernels: those that look for the largest logits, from the first prompt after they are built; None leaves it to
-            torch, which takes up to ten times as long right after a pass.
+        kernels: those that look for the largest logits; None leaves it to torch, which takes up to ten times as long
+            right after a pass. Those that have to be built first are used from the first prompt after that.
 
     Attributes:
         loop: None; passes give logits alone.
@@ -221,7 +221,9 @@ class PackedRunner:
         """See `ModelRunner.use_graphs`; llama.cpp records what can be recorded."""
 
     def _take_kernels(self) -> None:
-        """Use the kernels if they are built by now."""
+        """Use the kernels if they are built by now. A second prompt starts their build, for which one is too short."""
+        if self._kernels is not None and self._tokens:
+            self._kernels.start()
         if self._kernels is not None and self._kernels.finished:
             with suppress(BuildError):  # torch does it, too
                 self._library = load_library(self._kernels, self._threads)
