@@ -121,9 +121,10 @@ class PackedRunner:
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
         if not 0 < len(tokens) <= self.context_length:
             raise ValueError(f"A prompt of {len(tokens)} tokens does not fit a context of {self.context_length}.")
-        self._take_kernels()
         wanted = list(tokens[:-1])
-        self._truncate(common_prefix(self._tokens, wanted))
+        shared = common_prefix(self._tokens, wanted)
+        self._take_kernels(worth_a_build=shared > len(self._tokens) / 2)
+        self._truncate(shared)
         self._reserve(len(wanted) - len(self._tokens))
         while len(self._tokens) < len(wanted):
             self._read(wanted[len(self._tokens) :][: self._slots])
@@ -220,9 +221,9 @@ class PackedRunner:
     def use_graphs(self) -> None:
         """See `ModelRunner.use_graphs`; llama.cpp records what can be recorded."""
 
-    def _take_kernels(self) -> None:
-        """Use the kernels if they are built by now. A second prompt starts their build, for which one is too short."""
-        if self._kernels is not None and self._tokens:
+    def _take_kernels(self, worth_a_build: bool) -> None:
+        """Use the kernels if they are built by now. Their build, of seconds, starts where a conversation goes on."""
+        if self._kernels is not None and worth_a_build:
             self._kernels.start()
         if self._kernels is not None and self._kernels.finished:
             with suppress(BuildError):  # torch does it, too
