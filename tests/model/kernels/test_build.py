@@ -42,12 +42,13 @@ def test_what_was_built_is_found_again(tmp_path: Path, pretended: Path) -> None:
 
 
 def test_a_library_is_looked_for_without_a_build(tmp_path: Path, pretended: Path) -> None:
-    build = Build(tmp_path / "cache")
-    build.find()
-    assert not build.finished and not pretended.exists()
+    before = Build(tmp_path / "cache")
+    before.find()
+    assert not before.finished and not pretended.exists()
     library = Build(tmp_path / "cache").library()
-    build.find()
-    assert build.finished and build.library() == library and len(pretended.read_text().split("\n")) == 2
+    after = Build(tmp_path / "cache")
+    after.find()
+    assert after.finished and after.library() == library and len(pretended.read_text().split("\n")) == 2
 
 
 def test_other_sources_and_other_processors_have_libraries_of_their_own(
