@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from gguf import GGMLQuantizationType as Kind
 from typer.testing import CliRunner
 
 from ladechat.engine_options import EngineOptions
@@ -21,7 +22,7 @@ from ladechat.shell import cli
 from ladechat.shell.ask import BROKEN_PIPE, AnswerPrinter, run
 from tests.engine.wire import ROOT
 from tests.fake_engine import FakeEngine
-from tests.packed import Kind, tiny_file
+from tests.packed import tiny_file
 from tests.waiting import patience
 from tests.widgets.sample_steps import finished, step
 
