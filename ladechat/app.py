@@ -186,6 +186,11 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
             return ()
         return questions_about(presenter.settings.decoder)
 
+    def action_messages(self) -> None:
+        """Show the last messages, the latest first."""
+        said = [(f"{when:%H:%M:%S} · {one.severity}", one.text) for when, one in reversed(self.messages)]
+        self.push_screen(ExplainScreen(said or [("messages", "There was none yet.")]))
+
     def action_switch_view(self) -> None:
         """Switch to the next view of a step beside the conversation."""
         self._side.switch_view()

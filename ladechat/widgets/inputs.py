@@ -118,8 +118,8 @@ class SearchLine(TypedLine):
     SearchLine.-open { display: block; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "Next place"),
-        Binding("escape", "close", "Close"),
+        Binding("enter", "submit", "Next place", id="search.next"),
+        Binding("escape", "close", "Close", id="search.close"),
     ]
 
     class Closed(Message):

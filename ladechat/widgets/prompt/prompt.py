@@ -33,6 +33,8 @@ SECONDS_BETWEEN_KEYS = 0.005
 """Keys closer together than this were not typed by hand."""
 SECONDS_TO_COLLECT = 0.1
 """How long such keys are collected before they are inserted together."""
+NOT_OF_THE_PROMPT = ("select_line", "select_all")
+"""The actions of a text area for F6 and F7, which belong to the app."""
 EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 """Those before a text. The indentation of its first line stays."""
 
@@ -96,6 +98,8 @@ class Prompt(TypedText):
         """Keys handled by the prompt; in a burst, more are handled before the first has bubbled up to the screen."""
         self.passed_on: frozenset[str] = frozenset()
         """Keys that belong to the screen while the prompt is empty."""
+        self.offered: Sequence[str] = ()
+        """Questions that Tab writes into the empty prompt, one after the other."""
         self.lent: frozenset[str] = frozenset()
         """Keys that belong to the screen in any case."""
 
@@ -254,11 +258,15 @@ class Prompt(TypedText):
         self.commands.offer(*(self.document.text, before_cursor) if typing else ("", ""))
 
     def action_complete(self) -> None:
-        """Write what is highlighted in the list."""
-        marked = self.commands.marked
-        if marked is not None and marked.typed == self.document.text:
+        """Write what is highlighted in the list, or without a list the next of the questions that are offered."""
+        marked, offered = self.commands.marked, self.offered
+        if marked is None:
+            if offered:
+                self._put(offered[(offered.index(self.text) + 1) % len(offered) if self.text else 0])
+            return
+        if marked.typed == self.document.text:
             self._put(marked.text)
-        elif marked is not None:
+        else:
             row, column = self.cursor_location
             self.replace(marked.text, (row, column - len(marked.typed)), (row, column), maintain_selection_offset=False)
 
@@ -318,13 +326,13 @@ class Prompt(TypedText):
     action_cursor_page_down = action_cursor_page_up
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action is available. F6 and F7, by which a text area selects a line or all, belong to the
-        app, and keys that belong to the screen do not move the cursor.
-        """
+        """Return whether an action is available: keys that belong to the screen do not move the cursor."""
         if action in ("complete", "close_commands"):
-            return self.commands.display
+            return self.commands.display or (
+                bool(self.offered) and action == "complete" and self.document.text in ("", *self.offered)
+            )
         passed_on = action in MOVES and self.passes_on(MOVES[action])
-        return not passed_on and action not in ("select_line", "select_all")
+        return not passed_on and action not in NOT_OF_THE_PROMPT
 
     def replace_all(self, text: str) -> None:
         """Replace the text by an edited one, which Ctrl+Z undoes."""
