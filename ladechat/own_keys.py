@@ -11,7 +11,7 @@ from typing import Any
 
 from textual.app import App
 from textual.binding import Binding, BindingsMap
-from textual.keys import KEY_ALIASES, Keys, _character_to_key, key_to_character
+from textual.keys import KEY_ALIASES, REPLACED_KEYS, Keys, _character_to_key, key_to_character
 
 from ladechat import conversation_keys, keys
 from ladechat.keys import APP_KEY_GROUPS, APP_KEYS, NAMES, key_name
@@ -97,7 +97,7 @@ def _is_known(key: str) -> bool:
 
 
 def _is_character(key: str) -> bool:
-    return (key_to_character(key) or "\n").isprintable()
+    return (key_to_character(REPLACED_KEYS.get(key, key)) or "\n").isprintable()
 
 
 # --- in place of ours -------------------------------------------------------------------------------------------------

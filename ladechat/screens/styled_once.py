@@ -2,7 +2,8 @@
 
 from typing import Generic
 
-from textual.events import ScreenResume
+from textual import on
+from textual.events import Mount, ScreenResume
 from textual.screen import Screen, ScreenResultType
 from textual.widget import Widget
 
@@ -19,7 +20,8 @@ class StyledOnce(Screen[ScreenResultType], Generic[ScreenResultType]):
     first_focus: Widget | None = None
     """The widget that will have the focus when the screen is shown. Keys that are typed before wait in it."""
 
-    def on_mount(self) -> None:
+    @on(Mount)
+    def _take_own_keys(self) -> None:
         """Put the user's keys in place of ours."""
         if keymap := keymap_of(self.app):
             self._bindings = rebound(self._bindings, keymap)

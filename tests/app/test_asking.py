@@ -134,7 +134,8 @@ async def test_the_welcome_is_said_first_and_not_sent() -> None:
 
 def test_without_colours_the_welcome_speaks_of_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    assert welcome("demo").startswith("ladechat: words marked alike come from one pass") and "colour" not in welcome("demo")
+    said = welcome("demo")
+    assert said.startswith("ladechat: words marked alike come from one pass") and "colour" not in said
 
 
 async def test_a_question_that_is_too_long_stays_in_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:

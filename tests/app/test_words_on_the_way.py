@@ -86,6 +86,11 @@ async def test_messages_can_be_read_again_the_latest_first() -> None:
         assert read().count("· warning") == 2
 
 
+def let_go_on(export: Path) -> None:
+    """Let a stand-in for an export write its file."""
+    Path(f"{export}.go").touch()
+
+
 WRITES = """
 print("drawing 50%", file=sys.stderr, flush=True)
 while not os.path.exists(sys.argv[2] + ".go"):
@@ -107,10 +112,10 @@ async def test_a_second_export_waits_for_the_first_and_each_leaves_a_line(
         await answered(pilot, stage, "One?")
         await ask(pilot, f"/export {first}", brings=lambda: doing() == "exporting: drawing 50%")
         await ask(pilot, f"/export {second}", brings=lambda: "when the export before it has ended" in stage.notice)
-        Path(f"{second}.go").touch()
+        let_go_on(second)
         async with brings(lambda: f"Exported: {second}." in stage.text, pilot):
             assert not second.exists()
-            Path(f"{first}.go").touch()
+            let_go_on(first)
         assert stage.text.index(f"Exported: {first}.") < stage.text.index(f"Exported: {second}.")
         await until(lambda: not stage.app.query_one("#exporting").display, pilot)
         assert first.read_text() == second.read_text() == "done"
@@ -125,7 +130,7 @@ async def test_an_export_that_ends_during_an_answer_stands_below_it(
         await begun(pilot, stage, 3)
         await ask(pilot, f"/export {page}", brings=lambda: stage.app.query_one("#exporting").display)
         async with brings(lambda: f"Exported: {page}." in stage.notices, pilot):
-            Path(f"{page}.go").touch()
+            let_go_on(page)
         assert "Exported" not in stage.text, "the answer is not broken in two"
         await act(pilot, stage.engine.release, brings=lambda: not stage.asking)
         await until(lambda: f"Exported: {page}." in stage.text, pilot)

@@ -162,7 +162,8 @@ class ChatScreen(StyledOnce[None]):
         yield self._others.learn_command()
         for one in COMMANDS:
             if one.title:
-                yield SystemCommand(one.title, f"/{one.name} · {one.help}", partial(self.app.run_action, one.action, self))
+                run = partial(self.app.run_action, one.action, self)
+                yield SystemCommand(one.title, f"/{one.name} · {one.help}", run)
         yield from self.settings.decoder_commands()
 
     # --- showing ------------------------------------------------------------------------------------------------------
@@ -254,6 +255,7 @@ class ChatScreen(StyledOnce[None]):
     @on(Transcript.Picked)
     def _picked(self, event: Transcript.Picked) -> None:
         self._questions.send(event.text)
+        self.set_focus(self._prompt)
 
     @on(Prompt.Commanded)
     async def _run_command(self, event: Prompt.Commanded) -> None:

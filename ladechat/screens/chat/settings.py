@@ -102,9 +102,11 @@ class ChatSettings:
             yield SystemCommand(f"Decoder: {info.label}", info.help, partial(self._use_decoder, info))
 
     def _decoder_choices(self) -> Iterable[tuple[str, str, str]]:
-        """Return the completions of /decoder: each name with its label, and how it guesses."""
+        """Yield the completions of /decoder: each name with its label, and how it guesses."""
         for info in self._decoders.values():
-            yield info.name, info.label if info.label != info.name else "", info.help
+            as_named = info.label.casefold() == info.name.replace("_", " ")
+            says = info.help if as_named else f"{info.label}: {info.help}"
+            yield info.name, info.label, says
 
     def move(self, moved: Slider.Changed) -> None:
         """Apply the value to which the user has moved a slider; another decoder's slider chooses that decoder."""

@@ -97,7 +97,7 @@ class Completions(MarkedList):
             ]
         choices = self.choices[command.name]() if command.name in self.choices else ()
         return [
-            Completion(written := f"/{command.name} {one}", ": ".join(filter(None, (alias, text))), f"/{typed}", written)
+            Completion(f"/{command.name} {one}", text, f"/{typed}", f"/{command.name} {one}")
             for one, alias, text in choices
             if any(each.casefold().startswith(wanted.casefold()) for each in (one, alias))
         ]
@@ -122,4 +122,5 @@ def _files(before_cursor: str) -> list[Completion]:
 
 
 def _row(one: Completion, width: int) -> Content:
-    return Content.assemble((printable(one.label).ljust(width - cell_len(one.key)), "bold"), one.key, " " * GAP, one.help)
+    label = printable(one.label).ljust(width - cell_len(one.key))
+    return Content.assemble((label, "bold"), one.key, " " * GAP, one.help)

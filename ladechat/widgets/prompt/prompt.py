@@ -16,7 +16,7 @@ from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
 from ladechat.attachments import dropped, named
-from ladechat.widgets.inputs import TypedText, forwarded
+from ladechat.widgets.inputs import ALT, TypedText, forwarded
 from ladechat.widgets.later import call_later
 from ladechat.widgets.prompt.completions import Completions
 
@@ -149,6 +149,8 @@ class Prompt(TypedText):
             event.prevent_default()
             await self._run_bound(event)
             return
+        if event.key.startswith(ALT) and await self._run_bound(event):
+            return
         character = event.character if event.is_printable else None
         fast, self._last_key_at = event.time - self._last_key_at < SECONDS_BETWEEN_KEYS, event.time
         if character is not None and (fast or self._typed):
@@ -173,11 +175,12 @@ class Prompt(TypedText):
         if not event.is_printable:
             await self._run_bound(event)
 
-    async def _run_bound(self, event: events.Key) -> None:
-        """Run the binding of a key, in the prompt, on the screen, or in the app."""
-        if await self.app._check_bindings(event.key):
+    async def _run_bound(self, event: events.Key) -> bool:
+        """Run the binding of a key, in the prompt, on the screen, or in the app; return whether there is one."""
+        if bound := await self.app._check_bindings(event.key):
             event.prevent_default()
             event.stop()
+        return bound
 
     def on_paste(self, event: events.Paste) -> None:
         """Insert a paste after the typed text, and only once: the app would send it here again.

@@ -335,7 +335,8 @@ class Transcript(MessageLines):
         return next((y for y, ink in inks if ink.kind == "step" and (ink.turn, ink.step) == self._marked), None)
 
     def on_click(self, event: events.Click) -> None:
-        """Post `StepPointedAt` when a token is clicked, `Picked` for an offered question; fold or unfold a long question by a click below it.
+        """Post `StepPointedAt` for a click on a token, `Picked` on an offered question; fold or unfold a long question
+        below which one clicks.
 
         A click at the end of a drag that selected text does nothing.
         """
