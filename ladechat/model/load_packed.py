@@ -85,14 +85,14 @@ def load_packed(
         passes: how passes are computed.
         report: called with each stage.
         progress: called with the fraction of the weights that is read.
-        kernels: see `PackedRunner`; their build is started, and not waited for.
+        kernels: see `PackedRunner`.
 
     Raises:
         LoadError: it cannot be loaded; the message says why.
     """
     started = time.perf_counter()
     if kernels is not None:
-        kernels.start()
+        kernels.find()
     try:
         load_library()
     except LibraryMismatch as error:
