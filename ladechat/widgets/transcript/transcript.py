@@ -49,7 +49,7 @@ class Transcript(MessageLines):
     Transcript > .transcript--muted { color: $text-muted; }
     Transcript > .transcript--mark { color: $text-muted; }
     Transcript > .transcript--comment { color: $text-muted; text-style: italic; }
-    Transcript > .transcript--offer { color: $text-accent; }
+    Transcript > .transcript--offer { color: $foreground; }
     Transcript > .transcript--alert { color: $text-error; }
     Transcript > .transcript--marked { background: $block-cursor-background; color: $block-cursor-foreground; }
     """
