@@ -201,8 +201,8 @@ async def test_keys_palette_and_help_say_chunk_where_a_step_is_one() -> None:
         stage.say(of_server(OTHER), started(), *steps, ended(steps))
         await until(lambda: OTHER.program in texts_of(stage.app.query_one(ServerPanel)), pilot)
         offered = entries(stage.app)
-        assert offered["Look"].help.startswith("A hue for each chunk")
-        assert offered["Slow motion"].help.startswith("Four chunks a second")
+        assert "A hue for each chunk" in offered["Look"].help
+        assert "Four chunks a second" in offered["Slow motion"].help
         tooltips = [active.tooltip for active in stage.screen.active_bindings.values()]
         assert tooltips and not [text for text in tooltips if A_PASS.search(text)]
         await press(pilot, "question_mark", brings=shows(pilot, ExplainScreen))

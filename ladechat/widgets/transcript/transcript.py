@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.reactive import reactive
 
 from ladechat import protocol
+from ladechat.own_keys import with_own_keys
 from ladechat.palette import MARKUP, Palette
 from ladechat.widgets.flow import PLAIN, UNKNOWN, Ink, ink_at
 from ladechat.widgets.formatting import is_own, name_of
@@ -56,11 +57,12 @@ class Transcript(MessageLines):
     Transcript > .transcript--muted { color: $text-muted; }
     Transcript > .transcript--mark { color: $text-muted; }
     Transcript > .transcript--comment { color: $text-muted; text-style: italic; }
+    Transcript > .transcript--offer { color: $foreground; }
     Transcript > .transcript--alert { color: $text-error; }
     Transcript > .transcript--marked { background: $block-cursor-background; color: $block-cursor-foreground; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"transcript--{part}" for part in ("label", "user", "muted", "mark", "comment", "alert", "marked")
+        f"transcript--{part}" for part in ("label", "user", "muted", "mark", "comment", "offer", "alert", "marked")
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("end", "scroll_to_end", "To the end", show=False, id="transcript.end"),
@@ -70,8 +72,15 @@ class Transcript(MessageLines):
     formatted: reactive[bool] = reactive(False)
     """Whether answers are formatted as Markdown. If not, or while a step is marked, they have the steps' colours."""
 
+    @dataclass
+    class Picked(Message):
+        """The user has clicked an offered question: `text`."""
+
+        text: str
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._offered: Sequence[str] = ()
         self._formatting = Throttle(self, self._format, FORMATTING_SECONDS, share=SHARE_FOR_FORMATTING)
         self._marked: tuple[int, int] | None = None
         self._followed = True
@@ -170,7 +179,19 @@ class Transcript(MessageLines):
     def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
         """Add a notice of the program."""
         self.start("notice")
-        self.add(text, Ink(kind))
+        self.add(with_own_keys(text, self.app), Ink(kind))
+
+    def notice_below(self, text: str) -> None:
+        """Add a notice once the answer that is being written has ended."""
+        block = Block("notice", "", 0)
+        block.append([(text, Ink("muted"))])
+        self._below.append(block)
+
+    def offer(self, questions: Sequence[str]) -> None:
+        """Add questions to the last notice, each to be asked by a click."""
+        self._offered = questions
+        for number, question in enumerate(questions):
+            self.add(f"\n› {question}", Ink("offer", token=number))
 
     def sum_up(self, text: str) -> None:
         """Add a notice with the last answer's figures, followed by the notices that its continuation hid."""
@@ -327,8 +348,8 @@ class Transcript(MessageLines):
         return next((y for y, ink in inks if ink.kind == "step" and (ink.turn, ink.step) == self._marked), None)
 
     def on_click(self, event: events.Click) -> None:
-        """Post `StepPointedAt` when a token is clicked, or `QuestionPointedAt`; fold or unfold a long one by a click
-        below it.
+        """Post `StepPointedAt` for a click on a token, `QuestionPointedAt` for one on a question, `Picked` for one on an
+        offered question; fold or unfold a long question below which one clicks.
 
         A click at the end of a drag that selected text does nothing.
         """
@@ -347,6 +368,8 @@ class Transcript(MessageLines):
             self.post_message(QuestionPointedAt(number, ink.step))
         elif ink.kind == "step":
             self.post_message(StepPointedAt(ink.turn, ink.step, ink.token))
+        elif ink.kind == "offer":
+            self.post_message(self.Picked(self._offered[ink.token]))
         elif ink.kind == "answer":
             self.post_message(StepPointedAt(None, 0, 0))
 
