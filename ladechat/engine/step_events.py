@@ -8,10 +8,7 @@ from ladechat import protocol
 from ladechat.decoder.runner import Runner
 from ladechat.decoder.step import Draft, LensSnapshot, PoolOffer, PoolSnapshot, Step, WindowSnapshot
 from ladechat.engine.detokenizer import TokenTexts
-
-RIVALS = 5
-LEAST_LOGPROB = -9999.0
-"""Instead of minus infinity, which JSON does not have."""
+from ladechat.protocol.values import LEAST_LOGPROB, RIVALS
 
 
 def step_event(

@@ -5,9 +5,7 @@ from typing import Any
 import msgspec
 
 from ladechat.protocol import MOST
-
-LEAST_LOGPROB = -9999.0
-"""What vLLM says in the place of minus infinity."""
+from ladechat.protocol.values import LEAST_LOGPROB
 
 
 class NotJson(ValueError):

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ladechat.protocol import FinishReason, Message, Rivals, ServerFigures, Settings
+from ladechat.protocol.values import RIVALS
 from ladechat.remote.json_values import logprob_at, text_at
 
-RIVALS, MOST_CHARACTERS = 5, 200
-"""How many of the likeliest tokens a server is asked for, and how much of each is shown."""
+MOST_CHARACTERS = 200
+"""How much of a token that was likely is shown."""
 
 
 @dataclass(frozen=True)

@@ -279,11 +279,11 @@ async def test_thoughts_show_their_last_lines_while_they_come_and_then_one_line(
         transcript.add_steps(thinking(*([f"thought {number}", ".\n"] for number in range(20))))
         shown = "\n".join(lines(transcript))
         assert "m thinks" in shown and "thought 19." in shown and "thought 3." not in shown
-        assert "40 tokens in 280 ms · click or Ctrl+N" in shown
+        assert "40 tokens in 280 ms · Ctrl+N" in shown
         transcript.add_steps(steps_of([["It", " is."]], first=20))
         assert [line.rstrip() for line in lines(transcript)][:6] == [
             "m thinks",
-            "  … 40 tokens in 280 ms · click or Ctrl+N",
+            "  … 40 tokens in 280 ms · Ctrl+N",
             "",
             "m",
             "  It is.",
@@ -291,7 +291,7 @@ async def test_thoughts_show_their_last_lines_while_they_come_and_then_one_line(
         ]
         assert list(transcript.answers()) == ["It is."]
         transcript.action_fold()
-        assert "thought 3." in "\n".join(lines(transcript)) and "↑ fold" in read(transcript) + str(transcript.lines)
+        assert "thought 3." in "\n".join(lines(transcript))
         transcript.action_fold()
         assert "thought 3." not in "\n".join(lines(transcript))
         await pilot.click(transcript, offset=(4, 1))
@@ -313,3 +313,22 @@ async def test_marks_around_no_thoughts_show_nothing() -> None:
         transcript.start("model", "m")
         transcript.add_steps([*thinking(["", "\n"], ["\n", ""]), *steps_of([["Yes."]], first=2)])
         assert "thinks" not in "\n".join(lines(transcript)) and list(transcript.answers()) == ["Yes."]
+
+
+async def test_thoughts_that_were_stopped_go_on_in_their_block() -> None:
+    async with hosted(Transcript(), 60, 12) as (_, transcript):
+        transcript.start("model", "m")
+        transcript.add_steps(thinking(["Hm,", " six"]))
+        transcript.sum_up("2 tokens")
+        assert "2 tokens in 14 ms" in "\n".join(lines(transcript)) and "Hm" not in "\n".join(lines(transcript))
+        transcript.go_on()
+        transcript.add_steps([*thinking([" or seven."], first=1), *steps_of([["Seven."]], first=2)])
+        assert [line.rstrip() for line in lines(transcript)][:5] == [
+            "m thinks",
+            "  … 3 tokens in 28 ms · Ctrl+N",
+            "",
+            "m",
+            "  Seven.",
+        ]
+        transcript.action_fold()
+        assert "Hm, six or seven." in "\n".join(lines(transcript))

@@ -11,11 +11,12 @@ import msgspec
 
 from ladechat.engine_process.thoughts import TOKENS_OF_A_MARK
 from ladechat.protocol import ServerFigures
+from ladechat.protocol.values import RIVALS
 from ladechat.remote.connection import Connection
 from ladechat.remote.dialects.dialect import Request, reason_of
 from ladechat.remote.faults import NotThere, ServerFault
 from ladechat.remote.json_values import at, count_at, counts_at, list_at, logprob_at, text_at
-from ladechat.remote.reports import RIVALS, Asked, Prompt, Report, rivals_of, step_of
+from ladechat.remote.reports import Asked, Prompt, Report, rivals_of, step_of
 from ladechat.remote.thoughts import OPEN
 
 SEEDS = 2**32

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from ladechat.protocol.values import RIVALS
 from ladechat.remote.dialects.openai import ChatReader, OpenAI
 from ladechat.remote.json_values import at, count_at, counts_at, list_at, logprob_at, number_at, text_at
 from ladechat.remote.mending import pass_tokens
-from ladechat.remote.reports import RIVALS, Asked, Ended, Prompt, Report, rivals_of, step_of
+from ladechat.remote.reports import Asked, Ended, Prompt, Report, rivals_of, step_of
 
 
 class VLLM(OpenAI):

@@ -98,15 +98,14 @@ class Block:
         lines = self._flow.lines
         if not self.foldable:
             return lines
-        thought = self.kind == "thought"
-        if not self.folded:
-            fold = f"↑ fold · {self.length} · {HOW_TO_FOLD}" if thought else f"↑ fold · {HOW_TO_FOLD}"
-            return [*lines, Line(((fold, Ink("muted")),), copied="")]
         shown, hidden = lines[:FOLDED_LINES], lines[FOLDED_LINES:]
-        if thought:
+        hint = f"… {self._extent} in all · {HOW_TO_FOLD}" if self.folded else f"↑ fold · {HOW_TO_FOLD}"
+        if self.kind == "thought":
             shown, hidden = ([], lines) if self.done else (lines[-FOLDED_LINES:], [])
-        more = f"… {self.length if thought else f'{self._extent} in all'} · {HOW_TO_FOLD}"
-        return [*shown, Line(((more, Ink("muted")),), copied="".join(map(_copied, hidden)))]
+            hint = f"{'…' if self.folded else '↑'} {self.length} · Ctrl+N"  # that a click opens it is tried anyway
+        if not self.folded:
+            shown, hidden = lines, []
+        return [*shown, Line(((hint, Ink("muted")),), copied="".join(map(_copied, hidden)))]
 
     @property
     def _extent(self) -> str:

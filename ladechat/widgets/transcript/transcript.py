@@ -86,6 +86,8 @@ class Transcript(MessageLines):
         if self._thinks and not self._blocks[-1].done:
             self._blocks[-1].end()
             self._update_last()
+        if kind in ("user", "model"):
+            self._thinking = Thinking()
         if kind == "user":
             self._going_on = None
         self._blocks.add(Block(kind, name, self._text_width, formatted=self._shows_formatted))
@@ -127,13 +129,13 @@ class Transcript(MessageLines):
             for step in steps
             for token, piece in enumerate(step.pieces)
         ]
+        self._thinking = self._thinking.after(steps)
         for thought, group in groupby(runs, itemgetter(0)):
             texts = [run for _, run in group]
             if thought and not self._thinks and not "".join(text for text, _ in texts).strip():
                 continue  # there are marks around nothing
             self._begin_answer("thought" if thought else "model")
             if thought:
-                self._thinking = (self._thinking if self._blocks[-1].length else Thinking()).after(steps)
                 self._blocks[-1].length = self._thinking.in_words(self.unit)
             place = self._blocks[-1].append(texts)
             if self._shows_formatted and not thought:
@@ -195,12 +197,13 @@ class Transcript(MessageLines):
         end = len(blocks) - len(list(takewhile(lambda block: block.kind == "notice", reversed(blocks))))
         if self._going_on is not None:
             end = self._going_on[0] + 1
-        elif not end or blocks[end - 1].kind != "model":
+        elif not end or blocks[end - 1].kind not in ("model", "thought"):
             return
         going_on = self._going_on or (end - 1, blocks[end - 1].extent)
         notices = [block for block in blocks[end:] if block.kind == "notice" and not block.sums_up]
         self.keep(end)
         blocks[-1].cut(going_on[1])
+        blocks[-1].done = False
         self._update_last()
         self._below, self._going_on = notices, going_on
 
