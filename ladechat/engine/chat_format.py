@@ -4,14 +4,17 @@ import bisect
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from jinja2 import TemplateError
-from transformers import PreTrainedTokenizerBase
 
 from ladechat.engine.detokenizer import UNDECODABLE
 from ladechat.engine_process.thoughts import TOKENS_OF_A_MARK, Thoughts
 from ladechat.model.checkpoint.chat_template import ChatTemplate, Encoded
 from ladechat.protocol import MOST_TEXT, Message
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 OTHER_TEMPLATE = "Start a new conversation, or use another copy of the model, whose template is whole."
 SHORTEN = "Shorten the question, or use a model with a longer context."
@@ -86,7 +89,7 @@ class ChatFormat:
         template: the chat template.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, eos_ids: Collection[int] = (), model: str = "") -> None:
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", eos_ids: Collection[int] = (), model: str = "") -> None:
         self._tokenizer = tokenizer
         self._eos_ids = eos_ids
         self.template = ChatTemplate(tokenizer, model)

@@ -4,13 +4,15 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from jinja2 import TemplateError
-from transformers import PreTrainedTokenizerBase
 
 from ladechat.model.checkpoint.marks import GUARD, Marks
 from ladechat.model.checkpoint.template import TakesTooMuch, rendered
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 LLAMA_2_CHAT = re.compile(r"llama-?2.*chat", re.IGNORECASE)
 LLAMA_2 = (
@@ -93,7 +95,7 @@ class Format:
     stop: str | None = None
 
 
-def chosen_format(tokenizer: PreTrainedTokenizerBase, model: str) -> Format:
+def chosen_format(tokenizer: "PreTrainedTokenizerBase", model: str) -> Format:
     """Return the checkpoint's template (of several, the one for conversations), or a built-in one where it has none."""
     own: Any = tokenizer.chat_template
     if isinstance(own, dict) and own:
@@ -114,7 +116,7 @@ class ChatTemplate:
     text: see `marks`. `model` is the model's name, by which a Llama-2-Chat without a template is recognised.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, model: str = "") -> None:
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", model: str = "") -> None:
         self._tokenizer = tokenizer
         self.marks = Marks(tokenizer)
         self.format = chosen_format(tokenizer, model)
