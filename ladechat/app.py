@@ -154,7 +154,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         self._view.transcript.formatted = not self._view.transcript.formatted
 
     def action_fold(self) -> None:
-        """Unfold long questions, or fold them."""
+        """Unfold long questions and thoughts, or fold them."""
         self._view.transcript.action_fold()
 
     def action_help(self) -> None:

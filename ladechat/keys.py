@@ -38,7 +38,7 @@ SHARED_KEYS = (
         id="format",
         tooltip="Answers as formatted Markdown, or in the colours of passes.",
     ),
-    Binding("ctrl+n", "app.fold", "Fold", show=False, id="fold", tooltip="Open long questions, or fold them."),
+    Binding("ctrl+n", "app.fold", "Fold", show=False, id="fold", tooltip="Open or fold long questions and thoughts."),
     Binding(
         EXPLAIN_KEY,
         "app.explain",

@@ -350,7 +350,7 @@ class Presenter:
         status.model, status.device, status.link, status.dtype = self._now.model, event.device, "", event.dtype
         status.facts, status.memory = formatting.describe_model(event), formatting.describe_memory(event.memory)
         self._now.decoders, self._now.server = formatting.announced(event.decoders), event.server
-        status.unit = self.unit
+        status.unit = self._transcript.unit = self.unit
         self._side.show_model(event)
         self._show_settings(event.settings)
         if event.model != BUNDLED:

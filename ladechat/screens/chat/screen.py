@@ -194,6 +194,7 @@ class ChatScreen(StyledOnce[None]):
         """Start the engine once the screen is shown."""
         gc.enable()
         self._prompt.shown_at = monotonic()
+        self._session.watch(Watch(rivals=True))  # any token may be pointed at
         self._session.start()
 
     async def on_unmount(self) -> None:
@@ -314,7 +315,7 @@ class ChatScreen(StyledOnce[None]):
 
     @on(LensPanel.Seen)
     def _lens_seen(self, event: LensPanel.Seen) -> None:
-        self._session.watch(Watch(lens=event.shown))
+        self._session.watch(Watch(lens=event.shown, rivals=True))
 
     # --- actions of the screen itself ---------------------------------------------------------------------------------
 

@@ -150,7 +150,8 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self._shown_for = self._search.value
         self._found = self._listing.find(self._shown_for)
         self._list.show(len(self._found), lambda number: self._row(self._found[number]), place)
-        self._head.update(f"Conversations · {len(self._found):,}" if self._found else "Conversations")
+        head = f"Conversations · {len(self._found):,}" if self._found else "Conversations"
+        self._head.update(head, layout=False)
         self._say(self._store.unread or (self._hint if self._found else NONE_FOUND if self._listing.all else NONE_YET))
         self.refresh_bindings()
 
@@ -180,7 +181,9 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         return self._read[conversation.path]
 
     def _say(self, text: str) -> None:
-        self._said.update(printable(with_own_keys(text, self.app)))
+        said = printable(with_own_keys(text, self.app))
+        if said != self._said.content:  # else the screen would be laid out for nothing, at every letter
+            self._said.update(said)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
