@@ -371,8 +371,8 @@ class Transcript(MessageLines):
         return next((y for y, ink in inks if ink.kind == "step" and (ink.turn, ink.step) == self._marked), None)
 
     def on_click(self, event: events.Click) -> None:
-        """Post `StepPointedAt` for a click on a token, `QuestionPointedAt` for one on a question, `Picked` for one on an
-        offered one; fold or unfold a long question or thoughts by a click below.
+        """Post `StepPointedAt` for a click on a token, `QuestionPointedAt` for one on a question, `Picked` for one on
+        an offered question; fold or unfold a long question, or thoughts, by a click below.
 
         A click at the end of a drag that selected text does nothing.
         """
