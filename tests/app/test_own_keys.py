@@ -97,7 +97,7 @@ async def test_what_cannot_be_a_key_is_said_with_its_line_and_the_rest_holds(tmp
     stage = room(tmp_path, 'new = "ctrl+r"\nfind = "alt+f"')
     async with stage.ready() as (pilot, _):
         assert await refused(pilot, stage) == (
-            f"{tmp_path}/settings.toml, line 2: new: Ctrl+R is ‘Regenerate’ in the chat. It is left out."
+            f"{tmp_path}/settings.toml, line 2: new: Ctrl+R is ‘Again’ in the chat. It is left out."
         )
         await press(pilot, "alt+f", brings=lambda: stage.app.query_one(FindBar).has_class("-open"))
 
@@ -108,7 +108,7 @@ async def test_several_refused_keys_are_counted_and_the_help_lists_them(tmp_path
         assert "3 settings are left out: Alt+H lists them" in await refused(pilot, stage)
         await press(pilot, "alt+h", brings=shows(pilot, HelpScreen))
         text = help_text(stage)
-        assert "line 2 no key is called 'news'; there are stop, again," in text
+        assert "line 2 no key is called 'news'; there are stop, copy_answer," in text
         assert "line 3 find has to be a key in quotes, not 7." in text
         assert "line 4 race: Ctrl+P is ‘palette’ in the chat." in text
     assert SettingsFile(tmp_path / "settings.toml").preferences.keys["help"] == "alt+h"
