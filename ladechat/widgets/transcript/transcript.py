@@ -320,12 +320,14 @@ class Transcript(MessageLines):
         return NEW_BELOW if self._marked is None else BELOW_MARK
 
     def _style(self, ink: Ink) -> Style:
+        marked = "transcript--marked" if self.palette.colour else "lines--selected"
         if ink.kind == "step":
             style = self.palette.style_of_step(ink.step, ink.tokens, own=ink.own)
             if (ink.turn, ink.step) == self._marked:
-                marked = "transcript--marked" if self.palette.colour else "lines--selected"
                 style += self.get_component_rich_style(marked) + Style(reverse=False)  # it may be a cue of the palette
             return style
+        if ink.kind == "marked":
+            return self.get_component_rich_style(marked)
         if ink.kind in ("plain", "answer", "listing"):
             return Style()
         if ink.kind in MARKUP:
