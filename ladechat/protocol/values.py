@@ -277,7 +277,7 @@ class LensView(Record, frozen=True):
 
 
 RIVALS, LEAST_LOGPROB = 5, -9999.0
-"""How many of the likeliest tokens are told, and what stands for minus infinity, which JSON does not have."""
+"""How many of the likeliest tokens are reported, and what stands for minus infinity, which JSON does not have."""
 
 
 class Rivals(Record, frozen=True):
