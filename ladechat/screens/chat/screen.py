@@ -194,7 +194,8 @@ class ChatScreen(StyledOnce[None]):
         self._session.start()
 
     async def on_unmount(self) -> None:
-        """Cancel an export when the app ends."""
+        """Save how the conversation is left, and cancel an export, when the app ends."""
+        self.saved.note_view()
         await self._recordings.end()
 
     def _frame(self) -> None:
