@@ -178,6 +178,7 @@ COMMANDS = (
         short="Delete what drafting has learnt.",
         title="Forget what drafts have learnt",
     ),
+    SlashCommand("messages", "The last messages of the program.", "app.messages", title="Messages"),
     SlashCommand("save", "Begin with these settings the next time.", "save", title="Save settings"),
 )
 

@@ -190,7 +190,7 @@ class Engine:
             case Configure():
                 self._changes.append(command)
             case Watch():
-                self._service.decoders.watch(command.lens, command.costs)
+                self._service.decoders.watch(command.lens, command.costs, command.rivals)
             case protocol.Pace():
                 self._pace.change(command)
             case Generate():

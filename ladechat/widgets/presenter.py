@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ladechat import protocol
-from ladechat.catalog import BUNDLED
+from ladechat.catalog import BUNDLED, FIRST_QUESTIONS
 from ladechat.widgets import formatting
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import ANSWERING, StatusLine
@@ -144,6 +144,7 @@ class Presenter:
             self._show_settings(settings)
         if self._welcome:
             self._transcript.notice(self._welcome)
+            self._transcript.offer(FIRST_QUESTIONS)
         self.say(doing)
 
     def bookmark(self) -> Bookmark:
@@ -188,6 +189,10 @@ class Presenter:
         self._expecting = True
         if self._now.activity == READY:  # else an engine is loading, and the question waits for it
             self.say(PREPARING)
+
+    def note(self, text: str) -> None:
+        """Add a notice of the program to the conversation, below an answer that is being written."""
+        (self._transcript.notice_below if self.answering else self._transcript.notice)(text)
 
     def say(self, activity: str) -> None:
         """Show an activity in the status line."""
@@ -345,7 +350,7 @@ class Presenter:
         status.model, status.device, status.link, status.dtype = self._now.model, event.device, "", event.dtype
         status.facts, status.memory = formatting.describe_model(event), formatting.describe_memory(event.memory)
         self._now.decoders, self._now.server = formatting.announced(event.decoders), event.server
-        status.unit = self.unit
+        status.unit = self._transcript.unit = self.unit
         self._side.show_model(event)
         self._show_settings(event.settings)
         if event.model != BUNDLED:

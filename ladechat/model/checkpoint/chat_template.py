@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from jinja2 import TemplateError
@@ -42,6 +43,15 @@ TRIED = ("question", "exercise")
 the prompt."""
 SECONDS_OF_A_TRIAL = 1
 """The processor time that a trial may take: a thousand times the usual time."""
+
+END_OF_THOUGHTS = re.compile(r"[<\[◁]/[\w:]*(?:think|thought|reason)\w*[>\]▷]", re.IGNORECASE)
+"""A mark after thoughts, by its form; the one before them has no slash."""
+CHANNELS = {
+    "<|channel|>analysis<|message|>": "<|end|><|start|>assistant<|channel|>final<|message|>",
+    "<|channel>thought": "<channel|>",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+}
+"""Marks before and after thoughts of another form: of gpt-oss, Gemma 4 and Command A."""
 
 OTHER_PURPOSES = frozenset({"tool_use", "rag"})
 """Names of templates for other purposes than a conversation."""
@@ -181,6 +191,15 @@ class ChatTemplate:
         return rendered(
             self.format.source, messages, **{**names, "seconds": None, "add_generation_prompt": True, **options}
         )
+
+    @cached_property
+    def thought_marks(self) -> tuple[str, str] | None:
+        """The marks around thoughts, of the template or among the checkpoint's tokens; None if there are none."""
+        if channel := next((marks for marks in CHANNELS.items() if marks[0] in self.format.source), None):
+            return channel
+        tokens = (str(token.content) for token in self._tokenizer.added_tokens_decoder.values())
+        found = END_OF_THOUGHTS.search("\n".join([self.format.source, *tokens]))
+        return (found[0].replace("/", "", 1), found[0]) if found else None
 
     def _takes_parts(self, role: str) -> bool:
         """Return whether the template takes a role's content as a list of parts, because it leaves out a bare text.

@@ -13,6 +13,7 @@ from textual.binding import ActiveBinding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Label, TextArea
 
+from ladechat.catalog import FIRST_QUESTIONS
 from ladechat.commands import COMMANDS
 from ladechat.keys import APP_KEYS
 from ladechat.preferences import SettingsFile
@@ -49,7 +50,7 @@ from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.too_small import TooSmall
-from ladechat.widgets.transcript.transcript import QuestionPointedAt
+from ladechat.widgets.transcript.transcript import QuestionPointedAt, Transcript
 
 QUIT_SECONDS = 2.0
 LEAST_PROMPT_ROWS = 3
@@ -98,6 +99,7 @@ class ChatScreen(StyledOnce[None]):
         self._frames = Frames(self, self._frame)
         self._prompt = prompt = Prompt(id="prompt")
         prompt.shown_at = math.inf
+        prompt.offered = FIRST_QUESTIONS if welcome and not opened else ()
         queue, where, size = WaitingQuestions(), Label(id="editing"), TypedSize()
         self._in_effect = InEffect(id="in-effect")
         asking = Vertical(queue, where, size, prompt.commands, prompt, self._in_effect, id="asking")
@@ -160,7 +162,8 @@ class ChatScreen(StyledOnce[None]):
         yield self._others.learn_command()
         for one in COMMANDS:
             if one.title:
-                yield SystemCommand(one.title, one.help, partial(self.app.run_action, one.action, self))
+                run = partial(self.app.run_action, one.action, self)
+                yield SystemCommand(one.title, f"/{one.name} · {one.help}", run)
         yield from self.settings.decoder_commands()
 
     # --- showing ------------------------------------------------------------------------------------------------------
@@ -191,6 +194,7 @@ class ChatScreen(StyledOnce[None]):
         """Start the engine once the screen is shown."""
         gc.enable()
         self._prompt.shown_at = monotonic()
+        self._session.watch(Watch(rivals=True))  # any token may be pointed at
         self._session.start()
 
     async def on_unmount(self) -> None:
@@ -235,6 +239,7 @@ class ChatScreen(StyledOnce[None]):
                     self._chat.show_ended(event)
                 elif isinstance(event, ENDS_EDITING):
                     self._questions.action_leave_editing()
+                    self._prompt.offered = ()
 
     def give_back(self, question: str, place: int | None) -> None:
         """Offer a question that got no answer in the prompt, to be sent again."""
@@ -247,6 +252,11 @@ class ChatScreen(StyledOnce[None]):
     def _send(self, event: Prompt.Sent) -> None:
         self._questions.send(event.text)
         self._looking_back.action_leave_steps()
+
+    @on(Transcript.Picked)
+    def _picked(self, event: Transcript.Picked) -> None:
+        self._questions.send(event.text)
+        self.set_focus(self._prompt)
 
     @on(Prompt.Commanded)
     async def _run_command(self, event: Prompt.Commanded) -> None:
@@ -305,7 +315,7 @@ class ChatScreen(StyledOnce[None]):
 
     @on(LensPanel.Seen)
     def _lens_seen(self, event: LensPanel.Seen) -> None:
-        self._session.watch(Watch(lens=event.shown))
+        self._session.watch(Watch(lens=event.shown, rivals=True))
 
     # --- actions of the screen itself ---------------------------------------------------------------------------------
 

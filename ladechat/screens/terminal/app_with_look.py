@@ -3,12 +3,16 @@
 from dataclasses import replace
 from typing import Any
 
+from textual.binding import Binding
 from textual.reactive import reactive
+from textual.widgets import TextArea
 
 from ladechat.contrast import readable_variables
+from ladechat.own_keys import own_keys
 from ladechat.palette import Look, Palette
-from ladechat.preferences import SettingsFile, SettingsRefused
+from ladechat.preferences import KEYS, SettingsFile, SettingsRefused
 from ladechat.screens.terminal.app_on_terminal import AppOnTerminal
+from ladechat.widgets.prompt.prompt import NOT_OF_THE_PROMPT, Prompt
 
 
 class AppWithLook(AppOnTerminal, inherit_bindings=False):
@@ -23,6 +27,13 @@ class AppWithLook(AppOnTerminal, inherit_bindings=False):
     def __init__(self, settings_file: SettingsFile | None) -> None:
         super().__init__()
         self._settings_file = settings_file
+        if settings_file is not None:
+            of_prompt = [one for one in (*TextArea.BINDINGS, *Prompt.BINDINGS) if isinstance(one, Binding)]
+            taken = [one for one in of_prompt if one.action not in NOT_OF_THE_PROMPT]
+            palette = Binding(self.COMMAND_PALETTE_BINDING, "command_palette", "palette")
+            self.keymap, refused = own_keys(settings_file.preferences.keys, (*taken, palette))
+            for name, why in refused.items():
+                settings_file.leave_out((KEYS, name), why)
 
     def get_css_variables(self) -> dict[str, str]:
         """Return the colours of the theme, with text colours adjusted to the contrast that they need."""

@@ -65,11 +65,13 @@ class LookedAt(NamedTuple):
         answer: the answer, which may still grow.
         steps: the steps of the answer, up to the selected one.
         token: the index of the selected token in the answer.
+        pointed_at: whether the user has pointed at that token, rather than at its step.
     """
 
     answer: AnswerSteps
     steps: list[Step]
     token: int
+    pointed_at: bool
 
     @property
     def place(self) -> int:
@@ -163,7 +165,8 @@ class SidePanels(Vertical):
         self.query_one(ServerPanel).show_server(now, answered=server == now)
         for panel in self.query(Panel):
             if not isinstance(panel, SpeedPanel | ServerPanel):
-                panel.unreported = "" if server is None else what_is_reported(server)
+                told = server is not None and server.logprobs and isinstance(panel, BiographyPanel)
+                panel.unreported = "" if server is None or told else what_is_reported(server)
 
     def show_costs(self, costs: Sequence[PassCost]) -> None:
         """Show what passes cost on this machine, where there is a panel for it."""
@@ -230,18 +233,19 @@ class SidePanels(Vertical):
             self._count_anew()
         return gone
 
-    def look_at(self, answer: AnswerSteps, place: int, token: int = 0) -> None:
+    def look_at(self, answer: AnswerSteps, place: int, token: int | None = None) -> None:
         """Show the panels as they were at a step, with figures up to it.
 
         Args:
             answer: the answer of the step.
             place: the index of the step in the answer.
-            token: the index of the selected token in the step.
+            token: the index of the token in the step that the user has pointed at; None: at no token.
         """
         before = self.looked_at
         known = before.steps if before is not None and before.answer is answer else []
         steps = [*known[: place + 1], *(answer.step(later) for later in range(len(known), place + 1))]
-        self.looked_at = LookedAt(answer, steps, token + sum(len(step.token_ids) for step in steps[:-1]))
+        before_it = sum(len(step.token_ids) for step in steps[:-1])
+        self.looked_at = LookedAt(answer, steps, (token or 0) + before_it, token is not None)
         if not known or place < len(known):
             known = []
             self._show_who_decoded()
@@ -350,6 +354,8 @@ class SidePanels(Vertical):
         if of_server:
             now = now._replace(policy=False, window=False, drafts=False, lens=False)
         more = panels and self._roomy and now.drafts
+        token = panels and looked_at is not None and looked_at.pointed_at and not more
+        now = now._replace(drafts=now.drafts and not token)  # the history of the token has their place
         self.set_class(more, "-roomy")
         self.query_one(PolicyPanel).display = panels and now.policy
         window = self.query_one(WindowPanel)
@@ -369,10 +375,10 @@ class SidePanels(Vertical):
         drafts = self.query_one(PoolPanel).display = panels and now.drafts
         mask = window.beside_mask = self.query_one(MaskPanel).display = more or self.shown is View.MASK
         self.query_one("#pass").display = drafts or mask
-        self.query_one(BiographyPanel).display = more or self.shown is View.BIOGRAPHY
+        self.query_one(BiographyPanel).display = more or token or self.shown is View.BIOGRAPHY
         speed = self.query_one(SpeedPanel)
         speed.display = self.shown is not View.MASK  # which needs a line for each slot
-        speed.set_class(panels and not now.drafts and not of_server, "-alone")
+        speed.set_class(panels and not now.drafts and not of_server and not token, "-alone")
 
     def clear(self) -> None:
         """Forget the turn and its figures."""

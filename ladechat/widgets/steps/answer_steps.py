@@ -91,13 +91,13 @@ class StepPointedAt(Message):
     Attributes:
         turn: the answer's turn; None if its steps were never known to this session.
         step: the index of the step.
-        token: the index of the token in the step.
+        token: the index of the token in the step; None for the step as a whole.
         diagonal: the diagonal of its window to be marked; None for none.
     """
 
     turn: int | None
     step: int
-    token: int = 0
+    token: int | None = None
     diagonal: int | None = None
 
 
