@@ -65,7 +65,7 @@ class Removed(FileLine, frozen=True, tag="removed"):
 
 
 class Branch(FileLine, frozen=True, tag="branch"):
-    """The exchange of this number is shown, with what was shown after it last, or, if not `shown`, is deleted."""
+    """The exchange of this number is shown, with the latest after it, or, if not `shown`, is deleted."""
 
     number: int
     shown: bool = True
