@@ -14,8 +14,7 @@ STEPS = 40
 """The number of steps in which a colour is moved to black or white; it is moved no further than needed."""
 SURFACES = ("background", "surface", "panel")
 FOOTERS = ("footer-background", "footer-key-background", "footer-description-background")
-SELECTION = "input-selection-background"
-"""A colour over the panel's."""
+SELECTION, SELECTED_SHARE = "input-selection-background", 0.75
 TEXT: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("foreground", "text-primary", "text-accent", "text-error", "text-warning"), SURFACES),
     **dict.fromkeys(("footer-foreground", "footer-key-foreground", "footer-description-foreground"), FOOTERS),
@@ -24,6 +23,7 @@ TEXT: Mapping[str, tuple[str, ...]] = {
     "input-selection-foreground": (SELECTION,),
 }
 """The text variables of a theme, each with those of its backgrounds."""
+NEARER = 0.95
 MUTED_SHARE = 0.4
 """The place of muted text between the foreground (0) and the background (1)."""
 SCROLLBARS = {"scrollbar": 0.7, "scrollbar-hover": 0.5, "scrollbar-active": 0.3}
@@ -88,7 +88,7 @@ def readable_variables(variables: Mapping[str, str], depth: Depth = Depth.TRUE) 
     foreground, background = (known[name] for name in ("foreground", "background"))
     known["text-muted"] = foreground.blend(background, MUTED_SHARE, alpha=1.0)
     known.setdefault("block-cursor-foreground", foreground)
-    changed[SELECTION] = known[SELECTION] = known["panel"] + Color.parse(variables[SELECTION])
+    changed[SELECTION] = known[SELECTION] = foreground.blend(known["panel"], SELECTED_SHARE, alpha=1.0)
     changed |= {name: foreground.blend(background, share, alpha=1.0) for name, share in SCROLLBARS.items()}
     changed |= dict.fromkeys(TRACKS, background)
     for name, backgrounds in {**TEXT, "text-muted": SURFACES}.items():
@@ -98,12 +98,13 @@ def readable_variables(variables: Mapping[str, str], depth: Depth = Depth.TRUE) 
 
 
 def _grey(colour: Color, end: Color) -> Color:
-    """Return a grey as dark as a colour, or as light if `end` is white, when it is reduced to 256 colours: these
-    have hardly any dark or pale tint, and rich makes nord's background, #2e3440, a bright #005f5f.
+    """Return a grey a little nearer to `end`, black or white, than a surface is: of 256 colours hardly any is a dark or
+    pale tint, and rich makes nord's background, #2e3440, a bright #005f5f.
     """
     grey = Color(*[round(colour.brightness * 255)] * 3)
     greys = (grey.blend(end, step / STEPS, alpha=1.0) for step in range(STEPS + 1))
-    return next(one for one in greys if contrast(seen(one, Depth.EIGHT_BIT), end) <= contrast(colour, end))
+    most = max(NEARER * contrast(colour, end), 1.0)
+    return next(one for one in greys if contrast(seen(one, Depth.EIGHT_BIT), end) <= most)
 
 
 def _of_16(dark: bool) -> dict[str, str]:
