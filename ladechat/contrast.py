@@ -101,7 +101,8 @@ def _grey(colour: Color, end: Color) -> Color:
     """Return a grey a little nearer to `end`, black or white, than a surface is: of 256 colours hardly any is a dark or
     pale tint, and rich makes nord's background, #2e3440, a bright #005f5f.
     """
-    grey = Color(*[round(colour.brightness * 255)] * 3)
+    level = round(colour.brightness * 255)
+    grey = Color(level, level, level)
     greys = (grey.blend(end, step / STEPS, alpha=1.0) for step in range(STEPS + 1))
     most = max(NEARER * contrast(colour, end), 1.0)
     return next(one for one in greys if contrast(seen(one, Depth.EIGHT_BIT), end) <= most)

@@ -21,8 +21,8 @@ from tests.scenes import Scene
 from tests.test_palette import TERMINALS
 from tests.waiting import brings
 
-SHAPES = re.compile(r"[\s\u2500-\u259f]*")
-"""Lines, bars and blocks, which say nothing that a number or a word does not say too."""
+SHAPES = re.compile(r"[\s·\u2500-\u259f]*")
+"""Lines, bars, blocks and dots, which say nothing that a number or a word does not say too."""
 SCENES: dict[str, Callable[[Path], Scene]] = {
     "questions, answers, panels, figures": lambda folder: scenes.after_answer("left"),
     "an answer under way": lambda folder: scenes.mid_answer(),
@@ -76,7 +76,7 @@ def drawn_as(colour: Color, depth: Depth) -> list[Color]:
 
 def unreadable(app: LadechatApp, depth: Depth = Depth.TRUE) -> list[str]:
     """The texts of the uppermost screen whose contrast is less than it has to be."""
-    found, parts = [], [part.region for part in app.screen.children if part.display]
+    found, parts = [], {part.region for part in app.screen.query("*")}
     for y, strip in enumerate(app.screen._compositor.render_strips()):
         x = 0
         for segment in strip:

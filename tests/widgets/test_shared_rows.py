@@ -22,7 +22,7 @@ from tests.widgets.hosting import hosted, lines
 from tests.widgets.sample_steps import answer, plain_step, sharpening, timing
 
 STEPS = answer(5, 3, 5)
-SIZES = [(36, 17), (36, 27), (56, 30), (72, 40), (84, 52)]
+SIZES = [(36, 21), (36, 27), (56, 30), (72, 40), (84, 52)]
 needs = st.lists(st.integers(1, 20), min_size=3, max_size=3).map(lambda rows: Needs(*sorted(rows)))
 
 
@@ -110,7 +110,6 @@ async def test_plain_decoding_has_no_panel_of_drafts() -> None:
 class Viewing(App[None]):
     """The panels, and a key of the user's for their views."""
 
-    CSS = "#controls { dock: bottom; height: auto; } #way-back { display: none; } #slots { height: 2; }"
     BINDINGS = [Binding("v", "app.switch_view", "View")]  # noqa: RUF012 - as Textual declares it
 
     def __init__(self) -> None:

@@ -151,9 +151,11 @@ class Panel(Widget):
 
     def _draw(self) -> None:
         """Repaint; if the panel has come to need other rows, share them anew."""
-        needs = self.needs() if self.display else self._drawn_for
-        self.refresh(layout=needs != self._drawn_for)
-        self._drawn_for = needs
+        if self.display and (needs := self.needs()) != self._drawn_for:
+            self._drawn_for = needs
+            self.refresh(layout=True)
+        else:
+            self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
         self._painted = None

@@ -58,6 +58,12 @@ class SidePanels(Vertical):
         looked_at: the selected step; None while the panels show the newest.
     """
 
+    DEFAULT_CSS = """
+    SidePanels > #controls { dock: bottom; height: auto; }
+    SidePanels #way-back { display: none; color: $text-muted; }
+    SidePanels #slots { height: 2; }
+    """
+
     palette: reactive[Palette] = reactive(Palette)
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -114,8 +114,8 @@ class WindowPanel(StepPanel, can_focus=True):
             self._paid_off = self._origin_of_accepted(step)
 
     def allow_focus(self) -> bool:
-        """Return whether it can have the focus: not if there is no room for it."""
-        return super().allow_focus() and bool(self.region.area)
+        """Return whether it can have the focus: not if it is left out."""
+        return super().allow_focus() and not (self.optional and not self.region.area)
 
     # --- pointing -----------------------------------------------------------------------------------------------------
 
