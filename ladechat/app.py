@@ -97,7 +97,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         detach_long_tasks(EngineRun.run)
         if self._settings_file is not None:
             self.begin_with_settings()
-            if not self._settings_file.preferences.panels and not isinstance(self._opening, RaceScreen):
+            if not self._settings_file.preferences.panels and isinstance(self._opening, ChatScreen | ReplayScreen):
                 self._view.toggle_panels()
         self.follow_theme()
         self.screen_change_signal.subscribe(self, lambda _: self.clear_notifications(), immediate=True)
@@ -154,7 +154,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         self._view.transcript.formatted = not self._view.transcript.formatted
 
     def action_fold(self) -> None:
-        """Unfold long questions, or fold them."""
+        """Unfold long questions and thoughts, or fold them."""
         self._view.transcript.action_fold()
 
     def action_help(self) -> None:
@@ -185,6 +185,11 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         if not isinstance(self.screen, ChatScreen) or presenter.model != name_of(BUNDLED):
             return ()
         return questions_about(presenter.settings.decoder)
+
+    def action_messages(self) -> None:
+        """Show the last messages, the latest first."""
+        said = [(f"{when:%H:%M:%S} · {one.severity}", one.text) for when, one in reversed(self.messages)]
+        self.push_screen(ExplainScreen(said or [("messages", "There was none yet.")]))
 
     def action_switch_view(self) -> None:
         """Switch to the next view of a step beside the conversation."""
@@ -315,7 +320,7 @@ def run_side_by_side(comparison: Comparison) -> int:
 def run_lessons(progress: Progress, file: ProgressFile | None, notice: str) -> int:
     """Teach, starting from the reader's progress; return the exit code. Without a file, progress is not saved."""
     session = lesson_session()
-    return _run(LadechatApp(LearnScreen(session, progress, file, notice), session))
+    return _run(LadechatApp(LearnScreen(session, progress, file, notice), session, SettingsFile()))
 
 
 def _run(app: LadechatApp) -> int:

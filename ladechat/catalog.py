@@ -13,7 +13,8 @@ BUNDLED = "demo"
 """The name of the model that comes with ladechat."""
 
 FIRST_QUESTION = "How does lookahead decoding work?"
-"""The question that users are offered first; the bundled model answers it."""
+FIRST_QUESTIONS = (FIRST_QUESTION, "What does W do?", "Is lookahead decoding exact?")
+"""The questions that users are offered first; the bundled model answers them."""
 
 DECODERS: dict[str, DecoderInfo] = {}
 """All decoders by name, in display order."""

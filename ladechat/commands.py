@@ -67,7 +67,6 @@ NAMES_OF_KEYS = {
 SHORT = {
     "new": "Begin a new conversation; keep this one.",
     "conversations": "Find, open, rename or delete a conversation.",
-    "edit": "Edit the last question; sending replaces it.",
     "editor": "Write the question in your editor.",
 }
 """Short descriptions of commands that otherwise share those of keys, by the names of both."""
@@ -97,6 +96,7 @@ COMMANDS = (
         short="Go on with the last answer where it stopped.",
         title="Continue the answer",
     ),
+    SlashCommand("undelete", "Bring back the question that was deleted last.", "undelete", title="Undelete question"),
     SlashCommand(
         "rename",
         "Give this conversation a title; without TITLE it is the first question again.",
@@ -178,6 +178,7 @@ COMMANDS = (
         short="Delete what drafting has learnt.",
         title="Forget what drafts have learnt",
     ),
+    SlashCommand("messages", "The last messages of the program.", "app.messages", title="Messages"),
     SlashCommand("save", "Begin with these settings the next time.", "save", title="Save settings"),
 )
 

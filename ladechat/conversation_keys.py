@@ -22,7 +22,7 @@ READING_KEYS = (
     Binding("enter", "open", "Go on with it", id="open", tooltip="Go on with this conversation in the chat."),
     Binding("ctrl+f", "find", "Find", priority=True, id="find", tooltip="Find a text in this conversation."),
     Binding("ctrl+g", "switch_format", "Format", id="format", tooltip="Answers as formatted Markdown, or as written."),
-    Binding("ctrl+n", "fold", "Fold", show=False, id="fold", tooltip="Open long questions, or fold them."),
+    Binding("ctrl+n", "fold", "Fold", show=False, id="fold", tooltip="Open or fold long questions and thoughts."),
     Binding("escape", "leave", "To the chat", id="leave", tooltip="To the chat."),
     Binding(
         "ctrl+c", "interrupt", "Copy or leave", show=False, priority=True, id="interrupt", tooltip="Copy or leave."

@@ -38,7 +38,7 @@ SHARED_KEYS = (
         id="format",
         tooltip="Answers as formatted Markdown, or in the colours of passes.",
     ),
-    Binding("ctrl+n", "app.fold", "Fold", show=False, id="fold", tooltip="Open long questions, or fold them."),
+    Binding("ctrl+n", "app.fold", "Fold", show=False, id="fold", tooltip="Open or fold long questions and thoughts."),
     Binding(
         EXPLAIN_KEY,
         "app.explain",
@@ -58,26 +58,31 @@ SHARED_KEYS = (
     ),
 )
 
-TITLES = {"record": "Record the session", "slow": "Slow motion"}
+TITLES = {"record": "Record the session", "slow": "Slow motion", "edit": "Edit question", "again": "Regenerate"}
 """The titles in the command palette of keys with shorter labels in the footer, by their ids."""
 
 
 def key_names(binding: Binding) -> str:
     """Return the keys of a binding as labelled on keyboards: `left,ctrl+b` as ←, Ctrl+B."""
-    return ", ".join(_name(key) for key in binding.key.split(","))
+    return ", ".join(map(key_name, binding.key.split(",")))
 
 
-def _name(key: str) -> str:
+def key_name(key: str) -> str:
+    """Return the label of a key."""
     return key if len(key) == 1 else "+".join(NAMES.get(part, part.capitalize()) for part in key.split("+"))
 
 
+_CLOSE = Binding("escape", "close", "Close", id="close", tooltip="To the screen below.")
+
 EXPLAIN_KEYS = (
-    Binding(f"escape,{EXPLAIN_KEY}", "close", "Close", id="close", tooltip="To the screen below."),
+    _CLOSE,
+    replace(_CLOSE, key=EXPLAIN_KEY, show=False, id="explain"),
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="Leave the program."),
 )
 
 HELP_KEYS = (
-    Binding("escape,f1", "close", "Close", id="close", tooltip="To the screen below."),
+    _CLOSE,
+    replace(_CLOSE, key="f1", show=False, id="help"),
     Binding("ctrl+q", "app.quit", "Quit", show=False, priority=True, id="quit", tooltip="Leave the program."),
 )
 
@@ -91,7 +96,8 @@ PACE_KEYS = (
 )
 """The keys that are active while an answer is generated; typed like other characters if the prompt is not empty."""
 
-WALK_KEYS = ("left", "right", "home", "end")
+PACE_IDS = tuple(key.id for key in PACE_KEYS if key.id)
+WALK_IDS = ("look_back", "look_on", "first_step", "last_step")
 """While the user looks back, these keys move between the steps instead of the cursor, until something is typed."""
 
 LOOK_KEYS = (
@@ -105,17 +111,25 @@ LOOK_KEYS = (
 )
 """The keys that are active while the user looks back. Each precedes another binding of the same key."""
 
+_ASKED, _VARIANT = Binding.Group("Question", compact=True), Binding.Group("Variant", compact=True)
+
+EARLIER_KEYS = (
+    Binding("escape", "leave_editing", "Leave it", id="leave_editing", tooltip="Edit the question no more; it stays."),
+    Binding("escape", "leave_question", "End", id="leave_question", tooltip="From the chosen question to the end."),
+    Binding("ctrl+t", "edit_question", "Edit", id="edit", tooltip="Edit the last or the chosen question."),
+    Binding("ctrl+r", "ask_again", "Again", id="again", tooltip="Answer the last or the chosen question again."),
+    Binding("delete", "delete", "Delete", id="delete_question", tooltip="Delete the chosen one, with all after it."),
+    Binding("alt+left", "variant(-1)", "Variant before", id="variant", group=_VARIANT, tooltip="The variant before."),
+    Binding("alt+right", "variant(1)", "Next variant", id="next_variant", group=_VARIANT, tooltip="The next variant."),
+    Binding("alt+up", "choose(-1)", "Earlier question", id="earlier", group=_ASKED, tooltip="Choose the one before."),
+    Binding("alt+down", "choose(1)", "Later question", id="later", group=_ASKED, tooltip="Choose the next one."),
+)
+"""The keys for questions that were answered. The footer shows them while one is chosen."""
+
 APP_KEYS = (
     LOOK_KEYS[0],
     Binding("escape", "stop", "Stop", id="stop", tooltip="Stop the answer, a download, or a search."),
-    Binding(
-        "escape",
-        "leave_editing",
-        "Keep answer",
-        show=False,
-        id="leave_editing",
-        tooltip="Keep the last question, which is being edited, and its answer.",
-    ),
+    *(replace(key, show=False) for key in EARLIER_KEYS),
     Binding(
         "escape",
         "clear_prompt",
@@ -178,22 +192,6 @@ APP_KEYS = (
         tooltip="Search the history: open, rename or delete a conversation.",
     ),
     Binding(
-        "ctrl+r",
-        "ask_again",
-        "Regenerate",
-        show=False,
-        id="again",
-        tooltip="Have the last question answered again.",
-    ),
-    Binding(
-        "ctrl+t",
-        "edit_question",
-        "Edit question",
-        show=False,
-        id="edit",
-        tooltip="Edit the last question; its answer stays until you send it.",
-    ),
-    Binding(
         "ctrl+c",
         "interrupt",
         "Copy or stop",
@@ -210,9 +208,6 @@ APP_KEY_GROUPS = (
         "Keys: questions and answers",
         (
             "stop",
-            "again",
-            "edit",
-            "leave_editing",
             "copy_answer",
             "take_back",
             "clear",
@@ -223,6 +218,7 @@ APP_KEY_GROUPS = (
             "record",
         ),
     ),
+    ("Keys: a question once more, and its variants", [key.id for key in EARLIER_KEYS if key.id]),
     ("Keys: while an answer is under way", ("pause", "take_step", "slower", "faster", "slow")),
     ("Keys: look back at an answer's passes", ("look_back", "look_on", "first_step", "last_step", "leave_steps")),
     (
@@ -283,8 +279,8 @@ REPLAY_KEYS = (
         id="previous_turn",
         tooltip="To the question before.",
     ),
-    Binding("plus,up", "faster", "Faster", group=_SPEED, key_display="+", id="faster", tooltip="Faster."),
-    Binding("minus,down", "slower", "Slower", group=_SPEED, key_display="-", id="slower", tooltip="Slower."),
+    Binding("plus,up", "faster", "Faster", group=_SPEED, key_display="+", id="speed_up", tooltip="Faster."),
+    Binding("minus,down", "slower", "Slower", group=_SPEED, key_display="-", id="slow_down", tooltip="Slower."),
     Binding("home", "to_start", "To the beginning", show=False, id="to_start", tooltip="To the beginning."),
     Binding("end", "to_end", "To the end", show=False, id="to_end", tooltip="To the end of the recording."),
     Binding(
@@ -310,13 +306,13 @@ RACE_KEYS = (
     Binding("right", "step_forward", "Pass", id="step_forward", tooltip="One pass on."),
     Binding("left", "step_back", "Back", id="step_back", tooltip="One pass back."),
     Binding("c", "clock", "Clock", id="clock", tooltip="Pass by pass, or at the times of this machine."),
-    Binding("r", "restart", "Again", id="again", tooltip="From the start again."),
-    Binding("plus,up", "faster", "Fast", key_display="+", id="faster", tooltip="Faster."),
-    Binding("minus,down", "slower", "Slow", key_display="-", id="slower", tooltip="Slower."),
-    Binding("f1", "app.help", "Help", show=False, id="race_help", tooltip=_HELP.tooltip),
+    Binding("r", "restart", "Again", id="from_start", tooltip="From the start again."),
+    Binding("plus,up", "faster", "Fast", key_display="+", id="speed_up", tooltip="Faster."),
+    Binding("minus,down", "slower", "Slow", key_display="-", id="slow_down", tooltip="Slower."),
+    replace(_HELP, show=False),
     Binding("home", "to_start", "To the start", show=False, id="to_start", tooltip="To the start."),
     Binding("end", "to_end", "To the end", show=False, id="to_end", tooltip="To the end, with the comparison."),
-    Binding("f4", "app.switch_look", "Look", show=False, id="race_look", tooltip=SHARED_KEYS[1].tooltip),
+    SHARED_KEYS[1],
     Binding(
         "ctrl+c", "interrupt", "Copy or leave", show=False, priority=True, id="interrupt", tooltip="Copy or leave."
     ),
@@ -347,13 +343,13 @@ LEARN_KEYS = (
     Binding("n", "next_scene", "Skip", id="next_scene", tooltip="To the next scene, result or question."),
     Binding("p", "previous_scene", "Previous", id="previous_scene", tooltip="To the scene before, or its beginning."),
     Binding("escape,q", "leave", "Leave", key_display="Esc", id="leave", tooltip="Leave; it goes on here next time."),
-    Binding("f1", "app.help", "Help", id="learn_help", tooltip=_HELP.tooltip),
+    _HELP,
     *(replace(key, show=key.id == "explain") for key in SHARED_KEYS if key.id in ("explain", "view")),
     Binding("down,ctrl+down", "read(1)", "On", show=False, id="read_on", tooltip="On in a card without room for all."),
     Binding("up,ctrl+up", "read(-1)", "Back", show=False, id="read_back", tooltip="Back in the text of the card."),
     Binding("pageup", "page_up", "Page up", show=False, id="page_up", tooltip="Earlier in the answer."),
     Binding("pagedown", "page_down", "Page down", show=False, id="page_down", tooltip="Later in the answer."),
-    Binding("f4", "app.switch_look", "Look", show=False, id="learn_look", tooltip=SHARED_KEYS[1].tooltip),
+    SHARED_KEYS[1],
     Binding("f5", "restart_engine", "Restart engine", show=False, id="restart", tooltip="Start the engine again."),
     Binding(
         "ctrl+c", "interrupt", "Copy or leave", show=False, priority=True, id="interrupt", tooltip="Copy or leave."

@@ -19,6 +19,8 @@ MOST_BYTES = 64 * 1024
 """The largest settings file, in bytes: a longer one is something else."""
 PARAMETERS = "parameters"
 """The table of the file for the parameters of decoders, by name."""
+KEYS = "keys"
+"""The table of the file for the user's own keys, by the names of actions."""
 NEW_FILE = "# The settings of ladechat: docs/settings.md explains them all.\n"
 PRIVATE = 0o600
 
@@ -59,6 +61,10 @@ class Preferences(SamplingSettings, frozen=True, kw_only=True):
     parameters: Annotated[
         dict[str, Value],
         Meta(description="Of decoders, by their names: a table of its own.", extra={"wants": "a table"}),
+    ] = field(default_factory=dict)
+    keys: Annotated[
+        dict[str, str],
+        Meta(description="Of actions, by their names: a table of its own.", extra={"wants": "a table"}),
     ] = field(default_factory=dict)
     system: Annotated[
         Text,
@@ -161,7 +167,7 @@ class SettingsFile:
             self._text = ""
         self.preferences, wrong = _understood(self._text)
         for keys, problem in wrong.items():
-            self._leave_out(keys, problem)
+            self.leave_out(keys, problem)
 
     @property
     def names(self) -> Set[str]:
@@ -171,9 +177,10 @@ class SettingsFile:
     def refuse(self, name: str, problem: str) -> None:
         """Ignore a value that only the app can check, such as a theme: it is reported like the other problems."""
         self._refused[name] = getattr(self.preferences, name)
-        self._leave_out((name,), problem)
+        self.leave_out((name,), problem)
 
-    def _leave_out(self, keys: tuple[str, ...], problem: str) -> None:
+    def leave_out(self, keys: tuple[str, ...], problem: str) -> None:
+        """Report why a value is ignored, which is named by its table, if it is in one, and its key."""
         line, what = line_of(self._text, *keys), f"{problem} It is left out."
         place = f"{self.path}, line {line}" if line else f"{self.path}"
         self.problems.append(Problem(line, what, f"{place}: {what}"))
@@ -212,8 +219,8 @@ def _understood(text: str) -> tuple[Preferences, dict[tuple[str, ...], str]]:
         problem = _problem(key, value)
         if problem is not None:
             wrong[key,] = problem
-        elif key == PARAMETERS:
-            problems = {name: _parameter_problem(name, one) for name, one in value.items()}
+        elif (problem_of := _IN_TABLES.get(key)) is not None:
+            problems = {name: problem_of(name, one) for name, one in value.items()}
             wrong |= {(key, name): one for name, one in problems.items() if one is not None}
             good[key] = {name: one for name, one in value.items() if problems[name] is None}
         else:
@@ -228,7 +235,7 @@ def _problem(key: str, value: Any) -> str | None:
         return f"there is no setting {_shortened(key)}."
     if key == "decoder" and isinstance(value, str) and value not in catalog.DECODERS:
         return f"there is no decoder {_shortened(value)}; there are {', '.join(catalog.DECODERS)}."
-    if key == PARAMETERS and isinstance(value, dict):
+    if key in _IN_TABLES and isinstance(value, dict):
         return None  # each of its values is judged alone
     return setting.problem(value)
 
@@ -246,6 +253,15 @@ def _parameter_problem(name: str, value: Any) -> str | None:
         return f"{name} has to be a whole number, or true or false, not {_shortened(value)}."
     problem = next(filter(None, (catalog.problem(one, value) for one in declared)), None)
     return problem and f"{name} {problem}."
+
+
+def _key_problem(name: str, value: Any) -> str | None:
+    """Return the same for a key; whether it can be one, only the app knows."""
+    return None if isinstance(value, str) else f"{name} has to be a key in quotes, not {_shortened(value)}."
+
+
+_IN_TABLES = {PARAMETERS: _parameter_problem, KEYS: _key_problem}
+"""The settings that are tables, and what judges their values."""
 
 
 def _read(path: Path) -> str:

@@ -44,7 +44,8 @@ class FakeEngine:
         pace: steps a second that it was told; it takes none at 0, and as many as it can at any other.
         last_line: of its log, as if it had one.
         first_words: what it says before its header, if it were a command of the user's.
-        watched, costs_watched: whether it was told that somebody looks at pseudo states, or at what passes cost.
+        watched, costs_watched, rivals_watched: whether it was told that somebody looks at pseudo states, at what passes
+            cost, or at what else was likely.
         fail_next: what the next question fails with, instead of an answer.
         notices: what it says of its checkpoint.
         hold_end: leave an answer open behind its last step.
@@ -69,7 +70,7 @@ class FakeEngine:
         self.closed = False
         self.stack_dumps = 0
         self.pace: float | None = None
-        self.watched = self.costs_watched = False
+        self.watched = self.costs_watched = self.rivals_watched = False
         self.fail_next: protocol.FailureCode | None = None
         self.notices: list[str] = []
         self.last_line = self.first_words = ""
@@ -117,7 +118,7 @@ class FakeEngine:
                 if self._turn is not None:
                     self._plan()
             case protocol.Watch():
-                self.watched, self.costs_watched = command.lens, command.costs
+                self.watched, self.costs_watched, self.rivals_watched = command.lens, command.costs, command.rivals
             case protocol.Pace():
                 self.pace = command.steps_per_second
                 self._asked_for = self._asked_for + 1 if command.step else 0
@@ -286,6 +287,8 @@ class FakeEngine:
         if self._in_force.decoder == "hidden_transfer" and self.watched and self._said:
             lens = sample_steps.sharpening(self._said[-1], self._rest, seed=self.steps_done)
             step = msgspec.structs.replace(step, lens=lens)
+        if self.rivals_watched:
+            step = msgspec.structs.replace(step, rivals=[sample_steps.rivals(piece) for piece in step.pieces])
         self.steps_done += 1
         self._said += step.pieces
         self._rest = self._rest[len(step.pieces) :]

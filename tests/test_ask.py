@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from gguf import GGMLQuantizationType as Kind
 from typer.testing import CliRunner
 
 from ladechat.engine_options import EngineOptions
@@ -21,6 +22,7 @@ from ladechat.shell import cli
 from ladechat.shell.ask import BROKEN_PIPE, AnswerPrinter, run
 from tests.engine.wire import ROOT
 from tests.fake_engine import FakeEngine
+from tests.packed import tiny_file
 from tests.waiting import patience
 from tests.widgets.sample_steps import finished, step
 
@@ -238,3 +240,16 @@ def test_an_engine_that_cannot_be_run_and_an_answer_that_cannot_be_written_are_t
     monkeypatch.setattr("ladechat.shell.ask.JsonPrinter.show", full)
     assert run(EngineOptions(), Conversation(), "Hello?", as_json=True) == 1
     assert capsys.readouterr().err == "ladechat: The answer could not be written: No space left on device.\n"
+
+
+def test_a_model_that_stays_packed_answers_without_transformers_whose_import_takes_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    done = ask(QUESTION, "--model", str(tiny_file(kind=Kind.Q8_0)), "--max-new-tokens", "8")
+    assert done.returncode == 0, done.stderr
+    (log,) = tmp_path.rglob("engine-*.log")
+    lines = log.read_text().splitlines()
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in lines if "import time" in line}
+    assert "torch" in imported and "transformers" not in imported

@@ -157,3 +157,13 @@ def test_an_engine_that_dies_is_said_with_its_log_and_the_last_line_there(
     assert ask_scripted(monkeypatch, protocol.Loading(stage=1, stages=2, doing="starting")) == 1
     said = capsys.readouterr().err
     assert "its log is engine.log. Its log ends: ImportError: \\x1b[31mlibtorch_cpu.so\n" in said
+
+
+def test_thoughts_are_not_printed_and_counted_in_the_summary(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    thought = msgspec.structs.replace(step(0, "Hm", ", so"), reasoning=2)
+    last = msgspec.structs.replace(step(1, ".", "Yes."), reasoning=1)
+    assert ask_scripted(monkeypatch, BEGUN, thought, last, finished("eos", "Yes.")) == 0
+    said = capsys.readouterr()
+    assert said.out == "Yes.\n" and "thoughts, not shown: 3 tokens in 21 ms" in said.err

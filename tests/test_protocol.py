@@ -100,7 +100,11 @@ def fitting(value: Any) -> Any:
             value = cut(value, "token_ids", "pieces", "logprobs", "origins")
             one = {"token_ids": [1], "pieces": [""], "logprobs": [0.0], "origins": ["model"]}
             value = value if value.token_ids else msgspec.structs.replace(value, **one)
-            return msgspec.structs.replace(value, reasoning=min(value.reasoning, len(value.token_ids)))
+            tokens = len(value.token_ids)
+            rivals = value.rivals[:tokens] if len(value.rivals) >= tokens else []
+            return msgspec.structs.replace(value, reasoning=min(value.reasoning, tokens), rivals=rivals)
+        case protocol.Rivals():
+            return cut(value, "pieces", "logprobs")
         case protocol.TurnFinished():
             tokens = len(value.token_ids)
             untimed = min(value.untimed_tokens, tokens)

@@ -7,8 +7,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from ladechat.catalog import FIRST_QUESTION
-from ladechat.screens.view import WELCOME
+from ladechat.catalog import FIRST_QUESTION, FIRST_QUESTIONS
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import conclusions
 from ladechat.shell import cli, race
@@ -69,7 +68,7 @@ def test_on_a_terminal_it_is_shown_there_with_a_question_or_that_of_the_welcome(
     result = CliRunner().invoke(cli.app, ["race", *words, "--system", "Be brief.", "--decoders", "auto, lookahead"])
     assert result.exit_code == 0
     [measuring] = shown
-    assert measuring.question == asked and FIRST_QUESTION in WELCOME
+    assert measuring.question == asked and FIRST_QUESTION in FIRST_QUESTIONS
 
 
 @pytest.mark.parametrize(("refused", "code"), [(False, 1), (True, 2)])

@@ -35,14 +35,16 @@ class Decoder:
         self.drafters = drafters
         self.policy = policy or FixedPolicy()
         self.name = name
+        self._logits = False
 
     def configure(self, parameters: Mapping[str, bool | int]) -> None:
         """Set the drafters' parameters, between any two steps. The KV cache and what drafters have learnt stay."""
         for drafter in self.drafters:
             drafter.configure(parameters)
 
-    def watch(self, lens: bool) -> None:
-        """Turn the layer lens on or off from the next step on, see `Drafter.lens`. The text does not change."""
+    def watch(self, lens: bool, logits: bool = False) -> None:
+        """Turn the lens, see `Drafter.lens`, and `Step.logits` on or off from the next step on. The text stays."""
+        self._logits = logits
         for drafter in self.drafters:
             drafter.lens = lens
 
@@ -109,6 +111,7 @@ class Decoder:
             path, tokens = accepted
             # Before the commit: NaN must not stay in the cache.
             logprobs = log_probabilities(logits, accepted.read_slots, tokens, argmax_logprobs if greedy else None)
+            watched = logits[list(accepted.read_slots)] if self._logits else None
             runner.commit(accepted.read_slots)
 
             # 7. Observe
@@ -121,7 +124,7 @@ class Decoder:
             draft = drafted(tree, path) if self.drafters else None
             shown = tuple(one.snapshot for one in self.drafters if one.snapshot is not None)
             plain = len(tree) == 1 and hidden is None
-            yield Step(tokens, logprobs, origins, len(tree), cache_length, seconds, draft, shown, plain)
+            yield Step(tokens, logprobs, origins, len(tree), cache_length, seconds, draft, shown, plain, watched)
 
     def _forward(self, plan: PassPlan) -> tuple[Tensor, Hidden | None]:
         """Run one pass; return its logits and the hidden states that drafters requested."""

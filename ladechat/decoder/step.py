@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from torch import Tensor
+
 from ladechat.decoder.common_prefix import common_prefix
 
 Verdict = Literal["accepted", "rejected", "untested"]
@@ -108,6 +110,7 @@ class Step(NamedTuple):
         draft: the drafted tokens; None from a decoder without drafters.
         views: the drafters' snapshots, such as a `WindowSnapshot` and a `PoolSnapshot`.
         plain: whether the pass was one of plain decoding: one slot, and no hidden states.
+        logits: (len(tokens), vocabulary) those that gave the tokens, if they are watched; else None.
     """
 
     tokens: tuple[int, ...]
@@ -119,6 +122,7 @@ class Step(NamedTuple):
     draft: Draft | None = None
     views: tuple[object, ...] = ()
     plain: bool = False
+    logits: Tensor | None = None
 
     @property
     def window(self) -> WindowSnapshot | None:

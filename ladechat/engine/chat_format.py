@@ -4,13 +4,17 @@ import bisect
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from jinja2 import TemplateError
-from transformers import PreTrainedTokenizerBase
 
 from ladechat.engine.detokenizer import UNDECODABLE
+from ladechat.engine_process.thoughts import TOKENS_OF_A_MARK, Thoughts
 from ladechat.model.checkpoint.chat_template import ChatTemplate, Encoded
 from ladechat.protocol import MOST_TEXT, Message
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 OTHER_TEMPLATE = "Start a new conversation, or use another copy of the model, whose template is whole."
 SHORTEN = "Shorten the question, or use a model with a longer context."
@@ -85,7 +89,7 @@ class ChatFormat:
         template: the chat template.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, eos_ids: Collection[int] = (), model: str = "") -> None:
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", eos_ids: Collection[int] = (), model: str = "") -> None:
         self._tokenizer = tokenizer
         self._eos_ids = eos_ids
         self.template = ChatTemplate(tokenizer, model)
@@ -135,7 +139,7 @@ class ChatFormat:
         text, stop = self._text_of(answer.token_ids), self.template.format.stop
         if answer.token_ids and (answer.token_ids[-1] in self._eos_ids or (stop and stop in (text or ""))):
             raise NothingToAnswer("the answer is complete, the model itself has ended it")
-        if not answer.token_ids or text is None or not text.startswith(_whole(answer.content)):
+        if not answer.token_ids or text is None or _whole(answer.content) not in text:
             raise NothingToAnswer("an answer goes on from its tokens, and these are another model's or another text's")
         room = context_length - len(answer.token_ids)
         try:
@@ -146,6 +150,15 @@ class ChatFormat:
             message = f"The answer and its question fill the model's context of {context_length:,} tokens."
             raise MessageTooLong(message, "Ask for the rest in a new conversation.") from error
         return replace(prompt, messages=[*prompt.messages, answer], answer=answer.token_ids)
+
+    def thoughts(self, prompt: EncodedPrompt) -> Thoughts | None:
+        """Return what takes thoughts apart from where the answer begins or goes on; None if the model has no marks."""
+        if (marks := self.template.thought_marks) is None:
+            return None
+        end = str(self._tokenizer.decode(prompt.token_ids[-TOKENS_OF_A_MARK:]))
+        thoughts = Thoughts(marks, begun=end.rstrip().endswith(marks[0]))
+        thoughts.divide([str(self._tokenizer.decode(prompt.answer))])
+        return thoughts
 
     def _newest_turns(self, messages: Sequence[Message], most: int) -> tuple[list[Message], int]:
         """Return as many of the newest turns as fit into `most` tokens, but at least one; and how many were dropped.

@@ -79,7 +79,7 @@ class Decoders:
         self.shared = Shared(PassCosts(runner, costs), trained=self._maps.by_kind, skipped=known)
         self._view = PolicyView(self.shared.costs.known)
         self._made: dict[str, Decoder] = {}
-        self._lens = self._costs = False
+        self._lens = self._costs = self._rivals = False
         self._given: dict[str, Value] = {}
         self._generator = torch.Generator(device)
         self._sampler: Sampler | None = None
@@ -135,7 +135,7 @@ class Decoders:
             self.shared, self._made, self._sampler = shared, made, sampler
             if (name := self.settings.decoder) in made:  # settings may have changed meanwhile
                 made[name].configure(self.settings.parameters)
-            self.watch(self._lens, self._costs)
+            self.watch(self._lens, self._costs, self._rivals)
 
     @contextmanager
     def using(self, decoder: str) -> Iterator[None]:
@@ -175,14 +175,14 @@ class Decoders:
         if name not in self._made:
             self._made[name] = registry.make(name, self._runner, self.shared)
             self._made[name].configure(self.settings.parameters)
-            self._made[name].watch(self._lens)
+            self._made[name].watch(self._lens, self._rivals)
         return self._made[name]
 
-    def watch(self, lens: bool, costs: bool = False) -> None:
-        """Turn the lens (the argmax of pseudo rows at each layer) and `pass_costs` on or off, from the next step on."""
-        self._lens, self._costs = lens, costs
+    def watch(self, lens: bool, costs: bool = False, rivals: bool = False) -> None:
+        """Turn lens (argmax of pseudo rows at each layer), `pass_costs` and rivals on or off, from the next step on."""
+        self._lens, self._costs, self._rivals = lens, costs, rivals
         for decoder in self._made.values():
-            decoder.watch(lens)
+            decoder.watch(lens, rivals)
 
     def prepare(self) -> None:
         """Make the decoder now, so that the first answer does not wait for passes to be timed."""

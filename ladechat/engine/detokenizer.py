@@ -3,10 +3,11 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import TypeVar
+from itertools import count
+from typing import TYPE_CHECKING, TypeVar
 
-from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
-from transformers.convert_slow_tokenizer import bytes_to_unicode
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 _T = TypeVar("_T")
 
@@ -14,6 +15,10 @@ UNDECODABLE = "\ufffd"
 CACHED_TEXTS, CACHED_BEGINNINGS = 65_536, 1024
 LEARNT_TEXTS = CACHED_TEXTS // 2
 """How many texts are learnt in advance; the rest of the room is for tokens that are met later."""
+
+_stand_ins = count(256)
+BYTES = {chr(byte if chr(byte).isprintable() and byte != ord(" ") else next(_stand_ins)): byte for byte in range(256)}
+"""The bytes by the characters that byte-level BPE writes for them: a visible one stands for itself."""
 
 
 class Detokenizer:
@@ -110,13 +115,12 @@ class _Cached(dict[int, _T]):
 class TokenTexts:
     """The texts of single tokens, cached as long as their model is loaded."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:
         self._tokenizer = tokenizer
         self._special = special_ids(tokenizer)
         self._anchor = list(tokenizer.encode("a", add_special_tokens=False))
         self._anchor_text = self.decode(self._anchor, skip_special=False)
         self._joins = joins_texts(tokenizer) and bool(self._anchor_text) and self._special.isdisjoint(self._anchor)
-        self._byte_of = {character: byte for byte, character in bytes_to_unicode().items()}
         self.after_any: Callable[[int], str | None] = _Cached(self._after_any).__getitem__
         self.name: Callable[[int], str] = _Cached(self._name).__getitem__
         self.alone = lru_cache(maxsize=CACHED_BEGINNINGS)(self._alone)
@@ -174,7 +178,7 @@ class TokenTexts:
         text = self.decode([*self._anchor, token_id], skip_special=False)[len(self._anchor_text) :]
         if UNDECODABLE not in text:
             return text
-        raw = bytes(self._byte_of[character] for character in token if character in self._byte_of)
+        raw = bytes(BYTES[character] for character in token if character in BYTES)
         return "".join(map(_lone_byte_by_number, raw.decode("utf-8", "surrogateescape")))
 
 
@@ -184,13 +188,13 @@ def _lone_byte_by_number(character: str) -> str:
     return f"‹{value:02X}›" if 0x80 <= value <= 0xFF else character
 
 
-def special_ids(tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+def special_ids(tokenizer: "PreTrainedTokenizerBase") -> frozenset[int]:
     """Return every token that decoding skips, also tokens that are marked special but have no role (end, unknown …)."""
     marked = (token_id for token_id, token in tokenizer.added_tokens_decoder.items() if token.special)
     return frozenset([*tokenizer.all_special_ids, *marked])
 
 
-def joins_texts(tokenizer: PreTrainedTokenizerBase) -> bool:
+def joins_texts(tokenizer: "PreTrainedTokenizerBase") -> bool:
     """Return whether a token of whole characters has the same text after any text that is not empty.
 
     That depends on the tokenizer's decoder: byte-level BPE joins the bytes of its tokens, as llama.cpp does, and
@@ -199,8 +203,9 @@ def joins_texts(tokenizer: PreTrainedTokenizerBase) -> bool:
     """
     if getattr(tokenizer, "joins_texts", False):
         return True
-    kind = type(tokenizer)
-    own = PreTrainedTokenizerFast
+    from transformers import PreTrainedTokenizerFast
+
+    kind, own = type(tokenizer), PreTrainedTokenizerFast
     if not issubclass(kind, own) or kind.decode is not own.decode or kind._decode is not own._decode:
         return False
     decoder = tokenizer.backend_tokenizer.decoder

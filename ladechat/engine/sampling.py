@@ -1,13 +1,6 @@
 """The sampling settings as transformers' own logits processors: samples equal those of its `generate`."""
 
 import torch
-from transformers import (
-    MinPLogitsWarper,
-    RepetitionPenaltyLogitsProcessor,
-    TemperatureLogitsWarper,
-    TopKLogitsWarper,
-    TopPLogitsWarper,
-)
 
 from ladechat.decoder.sampler import Processor, Sampling
 from ladechat.protocol import Settings
@@ -23,9 +16,20 @@ def sampling(generator: torch.Generator, settings: Settings) -> Sampling:
         settings: a temperature below `LEAST_TEMPERATURE` counts as 0: the logits would overflow.
     """
     processors: list[Processor] = []
+    greedy = settings.temperature < LEAST_TEMPERATURE
+    if greedy and settings.repetition_penalty == 1.0:
+        return Sampling(processors)
+    from transformers import (  # a packed model starts without it, seconds earlier
+        MinPLogitsWarper,
+        RepetitionPenaltyLogitsProcessor,
+        TemperatureLogitsWarper,
+        TopKLogitsWarper,
+        TopPLogitsWarper,
+    )
+
     if settings.repetition_penalty != 1.0:
         processors.append(RepetitionPenaltyLogitsProcessor(settings.repetition_penalty))
-    if settings.temperature < LEAST_TEMPERATURE:
+    if greedy:
         return Sampling(processors)
     if settings.temperature != 1.0:
         processors.append(TemperatureLogitsWarper(settings.temperature))

@@ -25,8 +25,8 @@ from ladechat.engine_process.refusals import bad_command, busy
 from ladechat.engine_process.stream import EventStream, Inbox
 from ladechat.garbage import collect_rarely
 from ladechat.model.checkpoint.faults import import_libraries
-from ladechat.model.checkpoint.fetch import fetch
-from ladechat.model.checkpoint.files import is_gguf, local_folder, local_gguf, tokenizer_fingerprint
+from ladechat.model.checkpoint.fetch import fetch, stays_packed
+from ladechat.model.checkpoint.files import local_folder, local_gguf, tokenizer_fingerprint
 from ladechat.model.kernels.build import Build
 from ladechat.model.llama_cpp.library import wait_briefly
 from ladechat.model.parallel.workers import Workers
@@ -190,7 +190,7 @@ class Engine:
             case Configure():
                 self._changes.append(command)
             case Watch():
-                self._service.decoders.watch(command.lens, command.costs)
+                self._service.decoders.watch(command.lens, command.costs, command.rivals)
             case protocol.Pace():
                 self._pace.change(command)
             case Generate():
@@ -292,10 +292,11 @@ def _load(options: EngineOptions, report: LoadingReport, workers: Workers | None
     report.begin("looking for the checkpoint" if here else f"fetching {model}")
     folder = fetch(model, report.bytes_done)
     keep_torch_caches_private()
-    report.begin("starting PyTorch and transformers")
-    if is_gguf(folder):
+    packed = stays_packed(folder)
+    report.begin("starting PyTorch" if packed else "starting PyTorch and transformers")
+    if packed:
         wait_briefly()
-    import_libraries()
+    import_libraries(packed)
     from ladechat.model.load import load
     from ladechat.model.loading.device import leave_a_core_free
 

@@ -1,8 +1,14 @@
 """Converts the steps of a decoder to events of the protocol: token ids get their text."""
 
+from collections.abc import Sequence
+
+import torch
+
 from ladechat import protocol
+from ladechat.decoder.runner import Runner
 from ladechat.decoder.step import Draft, LensSnapshot, PoolOffer, PoolSnapshot, Step, WindowSnapshot
 from ladechat.engine.detokenizer import TokenTexts
+from ladechat.protocol.values import LEAST_LOGPROB, RIVALS
 
 
 def step_event(
@@ -12,6 +18,8 @@ def step_event(
     turn: int,
     index: int,
     pieces: list[str],
+    reasoning: int = 0,
+    rivals: Sequence[protocol.Rivals] = (),
     step_ms: float,
     plain_ms: float | None,
     decision: protocol.Decision | None = None,
@@ -36,7 +44,22 @@ def step_event(
         pool=None if (pool := step.pool) is None else _pool(pool, texts),
         lens=None if (lens := step.lens) is None else _lens(lens, texts),
         decision=decision,
+        reasoning=reasoning,
+        rivals=list(rivals),
     )
+
+
+def rivals_of(logits: torch.Tensor, runner: Runner, texts: TokenTexts) -> list[protocol.Rivals]:
+    """Return what was likely by each row of (T, vocabulary) logits."""
+    rows = logits.float()
+    tokens = runner.largest(rows, min(RIVALS, rows.shape[1]))
+    logs = rows.log_softmax(-1).clamp_(min=LEAST_LOGPROB)
+    entropies = (-torch.linalg.vecdot(logs.exp(), logs)).clamp_(min=0.0).tolist()
+    logprobs = logs.gather(-1, torch.from_numpy(tokens).to(logs.device)).tolist()
+    return [
+        protocol.Rivals(pieces=texts.names(ids), logprobs=[round(one, 4) for one in likely], entropy=round(entropy, 4))
+        for ids, likely, entropy in zip(tokens.tolist(), logprobs, entropies, strict=True)
+    ]
 
 
 def _draft(draft: Draft, texts: TokenTexts) -> protocol.DraftTree:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
+import torch
+
 from ladechat import protocol
 from ladechat.decoder.sampler import Sampler
 from ladechat.decoder.step import Limits, Step
@@ -18,8 +20,9 @@ from ladechat.engine.detokenizer import Detokenizer
 from ladechat.engine.failures import ends_the_process, unexpected
 from ladechat.engine.interruptible import unless_stopped
 from ladechat.engine.service import Service
-from ladechat.engine.step_events import step_event
+from ladechat.engine.step_events import rivals_of, step_event
 from ladechat.engine.stop_text import StopText
+from ladechat.engine_process.thoughts import Thoughts
 from ladechat.model.loading.token_ids import check_ids
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 
@@ -120,8 +123,10 @@ class _Turn:
     token_ids: list[int]
     sampler: Sampler = field(init=False)
     detokenizer: Detokenizer = field(init=False)
+    thoughts: Thoughts | None = field(init=False)
     emitted: list[int] = field(default_factory=list)
     pending: deque[tuple[Step, float, protocol.Decision | None]] = field(default_factory=deque)
+    rivals: deque[protocol.Rivals] = field(default_factory=deque)
     emitted_at: float = 0.0
     text: str = ""
     steps: int = 0
@@ -139,8 +144,13 @@ class _Turn:
         """Prepare the sampler and the detokenizer for where the answer begins, or continues."""
         self.sampler = self.service.decoders.begin(self.prompt.token_ids, seed, self.prompt.answer)
         self.detokenizer = Detokenizer(self.service.texts)
+        self.thoughts = self.service.chat.thoughts(self.prompt)
         if self.prompt.answer:
-            self.detokenizer.resume(self.prompt.answer, self.command.messages[-1].content)
+            shown = self.command.messages[-1].content
+            if self.thoughts is not None:  # they were shown before it
+                text = self.service.texts.decode(self.prompt.answer)
+                shown = text[: max(text.rfind(shown), 0)] + shown
+            self.detokenizer.resume(self.prompt.answer, shown)
 
     def prefill(self, listener: TurnListener) -> bool:
         """Run the prompt through the model. Return False if it was stopped meanwhile."""
@@ -244,6 +254,9 @@ class _Turn:
     def _emit_steps(self, reason: protocol.FinishReason | None = None) -> None:
         events: list[protocol.Event] = []
         try:
+            logits = [step.logits for step, _, _ in self.pending if step.logits is not None]
+            runner, texts = self.service.loaded.runner, self.service.texts
+            self.rivals = deque(rivals_of(torch.cat(logits), runner, texts) if logits else ())  # all at once: faster
             while self.pending:
                 events.append(self._event_of(*self.pending.popleft(), reason))
         finally:  # also where one cannot be decoded: then the answer ends before it
@@ -261,19 +274,28 @@ class _Turn:
             pieces = [self.stop.shown(piece) for piece in pieces]
             if at_end and not may_continue:
                 pieces[-1] += self.stop.rest()
+        reasoning = 0
+        if self.thoughts is not None:
+            names = self.service.texts.names(step.tokens)  # a special token has no text, but may be part of a mark
+            marks = "".join(self.thoughts.marks)
+            said = (piece or name * (name in marks) for piece, name in zip(pieces, names, strict=True))
+            pieces, reasoning = self.thoughts.divide(said)
+            pieces[-1] += self.thoughts.rest() if at_end and not may_continue else ""
         event = step_event(
             step,
             self.service.texts,
             turn=self.number,
             index=self.command.first_step + self.steps,
             pieces=pieces,
+            reasoning=reasoning,
+            rivals=[] if step.logits is None else [self.rivals.popleft() for _ in step.tokens],
             step_ms=step_ms,
             plain_ms=self._plain_ms(step, step_ms),
             decision=decision,
         )
         self.steps += 1
         self.emitted += step.tokens
-        self.text += "".join(pieces)
+        self.text += "".join(pieces[reasoning:])
         return event
 
     def finished(self, reason: protocol.FinishReason) -> protocol.TurnFinished:

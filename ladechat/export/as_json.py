@@ -33,6 +33,7 @@ def _turn(number: int, turn: ExportedTurn) -> dict[str, Any]:
         "model": turn.model or None,
         "system": turn.system,
         "question": turn.question,
+        "thoughts": turn.thoughts or None,
         "answer": turn.answer,
         "decoder": turn.settings or None,
         "settings": _settings(turn),

@@ -7,6 +7,7 @@ from ladechat import protocol
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets import formatting
+from ladechat.widgets.steps.thinking import Thinking
 from ladechat.widgets.units import CHUNK, PASS, unit_of
 
 SYSTEM = "system prompt"
@@ -70,6 +71,16 @@ class ExportedTurn:
     def answer(self) -> str:
         """The text that the model wrote, without its reasoning."""
         return self.earlier_answer + "".join(piece for step in self.steps for piece in step.pieces[step.reasoning :])
+
+    @property
+    def thoughts(self) -> str:
+        """The reasoning before the answer; "" if there is none."""
+        return "".join(piece for step in self.steps for piece in step.pieces[: step.reasoning]).strip()
+
+    @property
+    def thinking(self) -> str:
+        """How long the reasoning is, as a heading for it."""
+        return f"Thoughts · {Thinking().after(self.steps).in_words(self.unit)}"
 
     @property
     def system(self) -> str | None:
@@ -169,7 +180,7 @@ def talk_of_saved(saved: SavedConversation, program: str) -> Talk:
     """Return a saved conversation: questions and answers, whose steps are unknown. `program` has saved it."""
     reader = _ConversationReader(saved.model)
     reader.read(protocol.ConversationOpened(exchanges=saved.exchanges))
-    return Talk(formatting.name_of(saved.model), program, saved.answers[0].when, reader.turns, [])
+    return Talk(formatting.name_of(saved.model), program, saved.tree.times[saved.tree.path[0]], reader.turns, [])
 
 
 class _ConversationReader:

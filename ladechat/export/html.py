@@ -34,7 +34,8 @@ def _turn(turn: ExportedTurn, changed: dict[str, str], model: str) -> Iterator[s
     if turn.steps or turn.earlier_answer:
         yield f'<div class="{"walkable" if turn.steps else "kept"}">'
         yield f"<h2>{inline(turn.model or model)}</h2>"
-        yield from thoughts(turn.steps)
+        if turn.thoughts:
+            yield thoughts(turn.steps, turn.thinking)
         yield answer(turn.steps, turn.earlier_answer)
         if turn.steps:
             yield f'<p class="figures">{inline(turn.summary)}</p>'

@@ -33,6 +33,9 @@ def _turn(turn: ExportedTurn, changed: dict[str, str], model: str) -> Iterator[s
         yield as_text(turn.question)
     if turn.steps or turn.earlier_answer:
         yield f"## {_line(turn.model or model)}"
+        if thoughts := turn.thoughts:
+            yield f"<details>\n<summary>{turn.thinking}</summary>"
+            yield from (as_text(thoughts), "</details>")
         yield as_text(turn.answer)
     if turn.steps:
         yield _table(turn.figures())

@@ -85,23 +85,23 @@ def answer(steps: Sequence[Step], earlier: str = "") -> str:
     return f'<p class="said answer">{text(earlier.lstrip())}{"".join(_spans(steps, bool(earlier.strip())))}</p>'
 
 
-def _spans(steps: Sequence[Step], begun: bool) -> Iterator[str]:
+def _spans(steps: Sequence[Step], begun: bool, *, thought: bool = False) -> Iterator[str]:
     for step in steps:
         inside = ""
         cues = [_cue(step, token) for token in range(len(step.pieces))]
-        for cue, tokens in groupby(range(step.reasoning, len(cues)), cues.__getitem__):
-            part = "".join(step.pieces[token] for token in tokens)
-            part = part if begun else part.lstrip()
-            begun = begun or bool(part)
-            inside += f'<span class="{cue}">{text(part)}</span>' if cue else text(part)
+        part = slice(step.reasoning) if thought else slice(step.reasoning, None)
+        for cue, tokens in groupby(range(len(cues))[part], cues.__getitem__):
+            said = "".join(step.pieces[token] for token in tokens)
+            said = said if begun else said.lstrip()
+            begun = begun or bool(said)
+            inside += f'<span class="{cue}">{text(said)}</span>' if cue else text(said)
         yield f'<span class="{hue(step)}">{inside}</span>'
 
 
-def thoughts(steps: Sequence[Step]) -> Iterator[str]:
-    """Yield the reasoning before an answer, to be unfolded."""
-    thought = "".join(piece for step in steps for piece in step.pieces[: step.reasoning]).strip()
-    if thought:
-        yield f'<details><summary>Thoughts</summary><p class="said">{text(thought)}</p></details>'
+def thoughts(steps: Sequence[Step], heading: str) -> str:
+    """Return the reasoning before an answer in the colours of its steps, to be unfolded."""
+    said = "".join(_spans([step for step in steps if step.reasoning], begun=False, thought=True))
+    return f'<details><summary>{inline(heading)}</summary><p class="said">{said}</p></details>'
 
 
 def hue(step: Step) -> str:

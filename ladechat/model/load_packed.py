@@ -1,7 +1,7 @@
 """Loads a GGUF file whose weights stay packed: llama.cpp opens it, checks it and runs it."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -21,8 +21,8 @@ from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading.device import Threads, kernel_threads
 from ladechat.model.loading.memory import free_main_memory
 from ladechat.model.loading.packed_tokenizer import PackedTokenizer
+from ladechat.model.loading.progress import CHECK_STAGE, WEIGHTS_STAGE, FractionProgress, Report
 from ladechat.model.loading.token_ids import end_tokens
-from ladechat.model.loading.weights import FractionProgress
 from ladechat.model.runners.packed import PackedRunner
 from ladechat.model.trained import fingerprint, load_maps
 from ladechat.tuning.saved import read_value, saved_file, write_value
@@ -45,11 +45,6 @@ WORTH_KEEPING = 0.01
 """The seconds of a plain pass from which on the times of the trial's passes are used: timing them anew would take one
 or two seconds."""
 
-Report = Callable[[str], None]
-"""Called with the name of each stage at its start."""
-
-WEIGHTS_STAGE = "loading the weights"
-CHECK_STAGE = "checking that the model decodes as the method needs"
 CHECK_COPY = "Check that the file is complete; download it again, or give another copy."
 NO_TEMPLATE = "This file has no chat template, so it is asked in plain text: it was hardly made for conversations."
 
@@ -85,14 +80,14 @@ def load_packed(
         passes: how passes are computed.
         report: called with each stage.
         progress: called with the fraction of the weights that is read.
-        kernels: see `PackedRunner`; their build is started, and not waited for.
+        kernels: see `PackedRunner`.
 
     Raises:
         LoadError: it cannot be loaded; the message says why.
     """
     started = time.perf_counter()
     if kernels is not None:
-        kernels.start()
+        kernels.find()
     try:
         load_library()
     except LibraryMismatch as error:

@@ -5,15 +5,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
-
-from transformers import PreTrainedTokenizerBase
+from typing import TYPE_CHECKING, Any
 
 from ladechat.model.llama_cpp.library import PACKAGE
 from ladechat.model.loading.device import Threads
 from ladechat.model.loading.generation_config import GenerationDefaults
 from ladechat.model.runners.model_runner import ModelRunner
 from ladechat.model.trained import Maps, fingerprint
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 COMPUTE = ("torch", "transformers", "torchao", "ladechat", PACKAGE)
 """The packages whose code computes passes."""
@@ -38,7 +39,7 @@ class LoadedModel:
 
     runner: ModelRunner
     model: Any
-    tokenizer: PreTrainedTokenizerBase
+    tokenizer: "PreTrainedTokenizerBase"
     folder: Path
     name: str
     model_type: str

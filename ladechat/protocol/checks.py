@@ -40,6 +40,10 @@ def _step(step: Step) -> None:
         raise ProtocolError("`token_ids`, `pieces`, `logprobs` and `origins` are not of one length")
     if step.reasoning > tokens:
         raise ProtocolError("`reasoning` is above the number of tokens")
+    if len(step.rivals) not in (0, tokens):
+        raise ProtocolError("`rivals` is neither empty nor of the length of `token_ids`")
+    if any(len(one.pieces) != len(one.logprobs) for one in step.rivals):
+        raise ProtocolError("`rivals` has an entry whose `pieces` and `logprobs` are not of one length")
     if step.draft is not None:
         _draft(step.draft)
     if step.window is not None:

@@ -31,6 +31,7 @@ from ladechat.protocol.values import (
     PoolView,
     Positive,
     Ratio,
+    Rivals,
     SamplingDefaults,
     SamplingSettings,
     Seconds,
@@ -49,7 +50,7 @@ from ladechat.protocol.values import (
 )
 
 FORMAT = "ladechat"
-VERSION = "4.4"
+VERSION = "4.5"
 """Major.minor. A new kind or key raises the minor version. A changed meaning, or a new value where readers know all
 values, raises the major one: readers refuse later major versions, and accept earlier ones."""
 
@@ -118,11 +119,12 @@ class Stop(Command, frozen=True, tag="stop"):
 class Watch(Command, frozen=True, tag="watch"):
     """The details that are shown, from the next step on. They cost time, so they are computed only on request.
 
-    `lens`: whether steps have a `Step.lens`. `costs`: whether each answer comes with `PassCosts`.
+    `lens`, `rivals`: whether steps have `Step.lens`, `Step.rivals`. `costs`: whether answers come with `PassCosts`.
     """
 
     lens: bool = False
     costs: bool = False
+    rivals: bool = False
 
 
 class Pace(Command, frozen=True, tag="pace"):
@@ -287,7 +289,8 @@ class Step(Event, frozen=True, tag="step"):
     own next token.
 
     The first `reasoning` of the tokens are thoughts before the answer, and not part of its text. A server's step may
-    hold several `passes`, and says how many tokens it has `drafted` for it, if that is known.
+    hold several `passes`, and says how many tokens it has `drafted` for it, if that is known. `rivals` says for each
+    token what was likely in its place, if that is watched; else it is empty.
     """
 
     turn: Number
@@ -305,6 +308,7 @@ class Step(Event, frozen=True, tag="step"):
     reasoning: Count = 0
     passes: Positive = 1
     drafted: Count | None = None
+    rivals: list[Rivals] = []
 
 
 class PassCosts(Event, frozen=True, tag="pass_costs"):
@@ -432,11 +436,11 @@ class ConversationOpened(Event, frozen=True, tag="conversation_opened"):
 
 
 class ExchangeRemoved(Event, frozen=True, tag="exchange_removed"):
-    """The user removed the last answered question from the conversation, with its answer."""
+    """The last answered question is no longer in the conversation: it is asked again, or another variant is shown."""
 
 
 class ExchangeRestored(Event, frozen=True, tag="exchange_restored"):
-    """The question that should replace this exchange got no answer, so the exchange is again the last one."""
+    """This exchange is again the last one: what should replace it got no answer, or the user went back to it."""
 
     exchange: Exchange
 

@@ -44,6 +44,7 @@ def _part(step: Step, begin: int, end: int, parts: int) -> Step:
         token_ids=step.token_ids[begin:end],
         pieces=step.pieces[begin:end],
         logprobs=step.logprobs[begin:end],
+        rivals=step.rivals[begin:end],
         origins=[*step.origins[begin : end - 1], step.origins[-1]],
         timing=timing,
         reasoning=max(0, min(step.reasoning, end) - begin),

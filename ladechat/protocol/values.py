@@ -276,6 +276,20 @@ class LensView(Record, frozen=True):
     row_ids: list[list[Count]]
 
 
+RIVALS, LEAST_LOGPROB = 5, -9999.0
+"""How many of the likeliest tokens are named, and what stands for minus infinity, which JSON does not have."""
+
+
+class Rivals(Record, frozen=True):
+    """The likeliest tokens in the place of an emitted one, by the model's own distribution, with their natural
+    log-probabilities, and the entropy of all of it, in nats; None from a server, which tells only these.
+    """
+
+    pieces: list[Piece]
+    logprobs: list[float]
+    entropy: Ratio | None = None
+
+
 class Candidate(Record, frozen=True):
     """One n-gram of the pool that begins with the last accepted token, without that token."""
 

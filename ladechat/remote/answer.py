@@ -12,7 +12,7 @@ from ladechat.remote.dialects.dialect import Dialect
 from ladechat.remote.faults import ContextFull, ServerFault
 from ladechat.remote.json_values import text_at
 from ladechat.remote.reports import Asked, Ended, Report, Tokens
-from ladechat.remote.thoughts import Thoughts
+from ladechat.remote.thoughts import ThoughtsInText
 
 LEAST_ROOM = 64
 """An answer is not made shorter than this, in tokens, while earlier turns could be left out instead."""
@@ -64,7 +64,7 @@ async def _once(connection: Connection, dialect: Dialect, asked: Asked) -> Async
     """Yield the same, or raise `ContextFull` before anything was yielded."""
     request = await dialect.request(connection, asked)
     reader, bounds, host = dialect.reader(asked), _Bounds(asked.most_tokens), connection.address.host
-    thoughts = Thoughts(begun=request.thinks, taken_apart=asked.goes_on)
+    thoughts = ThoughtsInText(begun=request.thinks, taken_apart=asked.goes_on)
     async with contextlib.aclosing(connection.stream(request.url, request.body)) as events:
         async for event in events:
             if bounds.first and (other := _other_model(event, asked.model)):

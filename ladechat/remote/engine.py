@@ -66,6 +66,7 @@ class RemoteEngine:
         self._settings = settings
         self._stream = stream
         self._happenings = happenings
+        self._rivals = False
         self._pace = StepPace()
         self._stop = False
         self._waiting: deque[Arrived] = deque()
@@ -87,6 +88,8 @@ class RemoteEngine:
                 self._stop = True
             case Configure():
                 self._configure(command)
+            case protocol.Watch():
+                self._rivals = command.rivals
             case protocol.Pace():
                 self._pace.change(command)
             case Generate():
@@ -144,6 +147,7 @@ class RemoteEngine:
             settings=self._settings,
             seed=self._seed(command),
             most_tokens=command.max_new_tokens or usual,
+            rivals=self._rivals and not command.fresh,
         )
 
     def _seed(self, command: Generate) -> int:

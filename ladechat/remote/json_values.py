@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from ladechat.protocol import MOST
+from ladechat.protocol.values import LEAST_LOGPROB
 
 
 class NotJson(ValueError):
@@ -65,6 +66,12 @@ def list_at(value: Any, *path: str | int) -> list[Any]:
     """Return the list at a path; an empty one where there is none."""
     found = at(value, *path)
     return found if isinstance(found, list) else []
+
+
+def logprob_at(value: Any, *path: str | int) -> float:
+    """Return the log-probability at a path, at least `LEAST_LOGPROB`; 0 where there is none."""
+    found = at(value, *path)
+    return max(min(float(found), 0.0), LEAST_LOGPROB) if isinstance(found, int | float) else 0.0
 
 
 def _count(value: Any) -> int | None:

@@ -2,8 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from ladechat.protocol import FinishReason, Message, ServerFigures, Settings
+from ladechat.protocol import FinishReason, Message, Rivals, ServerFigures, Settings
+from ladechat.protocol.values import RIVALS
+from ladechat.remote.json_values import logprob_at, text_at
+
+MOST_CHARACTERS = 200
+"""How much of a token that was likely is shown."""
 
 
 @dataclass(frozen=True)
@@ -17,6 +23,7 @@ class Asked:
         seed: of this answer.
         most_tokens: the longest answer, in tokens.
         whole_length: whether a shorter limit than the user's was needed, since the context ends there.
+        rivals: whether the likeliest tokens are wanted too.
     """
 
     model: str
@@ -25,6 +32,7 @@ class Asked:
     seed: int
     most_tokens: int
     whole_length: bool = True
+    rivals: bool = False
 
     @property
     def goes_on(self) -> bool:
@@ -58,7 +66,7 @@ class Tokens:
     """The tokens of one step.
 
     Attributes:
-        pieces, token_ids, logprobs: an entry for each of them.
+        pieces, token_ids, logprobs: an entry for each of them; rivals: the same, or none.
         reasoning: how many of them, at the beginning, are thoughts before the answer.
         passes: the forward passes that the step holds, as far as that is known.
         drafted: the tokens that were drafted for it; None if the server does not tell.
@@ -70,6 +78,7 @@ class Tokens:
     reasoning: int = 0
     passes: int = 1
     drafted: int | None = None
+    rivals: list[Rivals] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -114,6 +123,13 @@ def step_of(
         reasoning = count if thought else 0
     reported = list(logprobs) if len(logprobs) == count else [0.0] * count
     return Tokens(pieces, list(token_ids), reported, reasoning)
+
+
+def rivals_of(reported: Sequence[Any], text: str | int, logprob: str | int) -> Rivals:
+    """Return the likeliest tokens that a server reports, in any order; each has its text and log-probability there."""
+    told = ((logprob_at(one, logprob), text_at(one, text)[:MOST_CHARACTERS]) for one in reported[: RIVALS + 1])
+    logprobs, pieces = zip(*sorted(told, reverse=True), strict=True) if reported else ((), ())
+    return Rivals(pieces=list(pieces), logprobs=list(logprobs))
 
 
 def _pieces(whole: str, texts: Sequence[str]) -> list[str]:

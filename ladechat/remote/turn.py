@@ -129,6 +129,7 @@ class Turn:
             reasoning=tokens.reasoning,
             passes=max(1, tokens.passes),
             drafted=tokens.drafted,
+            rivals=tokens.rivals if len(tokens.rivals) == count and any(one.pieces for one in tokens.rivals) else [],
         )
         self._steps += 1
         self._token_ids += tokens.token_ids

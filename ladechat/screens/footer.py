@@ -11,12 +11,12 @@ from ladechat.widgets.units import in_unit
 
 def leave_out(bindings: dict[str, ActiveBinding], ids: Collection[str]) -> None:
     """Hide the bindings of these ids."""
-    _change(bindings, ids, show=False)
+    change(bindings, ids, show=False)
 
 
 def relabel(bindings: dict[str, ActiveBinding], id: str, description: str) -> None:
     """Change the label of the binding of this id."""
-    _change(bindings, (id,), description=description)
+    change(bindings, (id,), description=description)
 
 
 def relabel_pause(bindings: dict[str, ActiveBinding], playing: bool, at_end: bool) -> None:
@@ -40,7 +40,8 @@ def key_in_unit(key: Binding, unit: str) -> Binding:
     return replace(key, description=described, tooltip=tooltip, group=group)
 
 
-def _change(bindings: dict[str, ActiveBinding], ids: Collection[str], **changes: Any) -> None:
+def change(bindings: dict[str, ActiveBinding], ids: Collection[str | None], **changes: Any) -> None:
+    """Change the bindings of these ids."""
     for key, active in bindings.items():
         if active.binding.id in ids:
             bindings[key] = active._replace(binding=replace(active.binding, **changes))

@@ -261,7 +261,7 @@ class RaceScreen(OverChat):
             relabel(bindings, "leave", "Stop")
         else:
             relabel_pause(bindings, self.track.playing, self.track.at_end)
-            leave_out(bindings, ("again",) if self.track.at_end else ())
+            leave_out(bindings, ("from_start",) if self.track.at_end else ())
         return bindings
 
     def action_stop(self) -> None:

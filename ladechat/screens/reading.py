@@ -84,7 +84,7 @@ class ReadingScreen(StyledOnce[Chosen | None]):
         self._transcript.formatted = not self._transcript.formatted
 
     def action_fold(self) -> None:
-        """Unfold long questions, or fold them."""
+        """Unfold long questions and thoughts, or fold them."""
         self._transcript.action_fold()
 
     def action_interrupt(self) -> None:

@@ -2,9 +2,12 @@
 
 from typing import Generic
 
-from textual.events import ScreenResume
+from textual import on
+from textual.events import Mount, ScreenResume
 from textual.screen import Screen, ScreenResultType
 from textual.widget import Widget
+
+from ladechat.own_keys import keymap_of, rebound
 
 
 class StyledOnce(Screen[ScreenResultType], Generic[ScreenResultType]):
@@ -16,6 +19,13 @@ class StyledOnce(Screen[ScreenResultType], Generic[ScreenResultType]):
 
     first_focus: Widget | None = None
     """The widget that will have the focus when the screen is shown. Keys that are typed before wait in it."""
+
+    @on(Mount)
+    def _take_own_keys(self) -> None:
+        """Put the user's keys in place of ours."""
+        if keymap := keymap_of(self.app):
+            self._bindings = rebound(self._bindings, keymap)
+            self.refresh_bindings()
 
     def on_screen_resume(self, event: ScreenResume) -> None:
         """Refresh the styles only if the screen was shown before, and other screens since."""

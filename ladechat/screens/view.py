@@ -10,8 +10,9 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Label
 
-from ladechat.catalog import BUNDLED, FIRST_QUESTION
-from ladechat.keys import TITLES
+from ladechat.catalog import BUNDLED
+from ladechat.keys import TITLES, key_names
+from ladechat.own_keys import in_own_keys, keymap_of, with_own_keys
 from ladechat.palette import Palette
 from ladechat.screens.footer import key_in_unit
 from ladechat.widgets.bars.message_line import MessageLine
@@ -25,10 +26,10 @@ from ladechat.widgets.transcript.transcript import Transcript
 from ladechat.widgets.units import PASS
 
 WELCOME = (
-    "Words of one colour come from one pass of the model. It checks several guesses at once and keeps those that it "
-    "would have written anyway.\n"
+    "ladechat: words of one colour come from one pass of the model, which keeps those of several guesses that it would "
+    "have written anyway.\n"
     "New here? /learn shows how, in ten minutes. F6 slows an answer down, F1 is help, ? explains the panels.\n"
-    f"Ask, for instance: {FIRST_QUESTION} What does W do?"
+    "Ask one of these, by a click or Tab:"
 )
 COPY_HELP = "A copy: the conversation {why}. What you ask here is saved in the copy; Ctrl+O lists both."
 SEARCHING = "searching"
@@ -94,7 +95,7 @@ class ConversationView(Vertical):
     def show_copy(self, why: str) -> None:
         """Show that the conversation is a copy, and why; hide that if `why` is ""."""
         self._copy.display = bool(why)
-        self._copy.tooltip = COPY_HELP.format(why=why)
+        self._copy.tooltip = with_own_keys(COPY_HELP.format(why=why), self.app)
 
     def show_recording(self, running: bool) -> None:
         """Show or hide the mark of a recording."""
@@ -127,8 +128,9 @@ class ConversationView(Vertical):
 
 def commands(app: App[int], screen: Screen[None], keys: Iterable[Binding], unit: str = PASS) -> Iterable[SystemCommand]:
     """Yield the action of every active key by name, for the command palette, where a step is a `unit`."""
-    for binding in (key_in_unit(key, unit) for key in keys):
+    keymap = keymap_of(app)
+    for binding in (key_in_unit(in_own_keys(key, keymap), unit) for key in keys):
         if binding.id not in IN_PALETTE_ALREADY and screen.check_action(binding.action, ()):
             action = partial(app.run_action, binding.action, screen)
             title = TITLES.get(binding.id or "", binding.description)
-            yield SystemCommand(title, binding.tooltip, action)
+            yield SystemCommand(title, f"{key_names(binding)} · {binding.tooltip}", action)

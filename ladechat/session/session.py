@@ -15,7 +15,6 @@ from ladechat.protocol import (
     ConversationOpened,
     Event,
     ExchangeRemoved,
-    ExchangeRestored,
     Failed,
     Generate,
     Header,
@@ -31,7 +30,7 @@ from ladechat.protocol import (
     TurnStarted,
 )
 from ladechat.session.conversations.conversation import CannotContinue, Conversation, Waiting
-from ladechat.session.conversations.saved import SavedConversation
+from ladechat.session.conversations.saved import Branch, SavedConversation
 from ladechat.session.engine import LOADED, LOADING, NewEngine, State
 from ladechat.session.measuring import Measuring, RaceTurns
 from ladechat.session.recordings.recorder import Recorder
@@ -60,7 +59,7 @@ class Session(ReplaceableEngine):
 
     Attributes:
         show: called with events to draw, in their order.
-        give_back: called with a question that got no answer, and whether it was to replace the last one, to offer it.
+        give_back: called with a question that got no answer, to offer it, and the place of what it was to replace.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class Session(ReplaceableEngine):
         self._named_by_engine = named_by_engine
         self.recorder = recorder or Recorder()
         self.show: Callable[[Sequence[Event]], None] = lambda _: None
-        self.give_back: Callable[[str, bool], None] = lambda *_: None
+        self.give_back: Callable[[str, int | None], None] = lambda *_: None
         self._unseen: list[Event] = []
         self._queue: list[Waiting] = []
         self._held: Generate | None = None
@@ -103,18 +102,23 @@ class Session(ReplaceableEngine):
 
     # --- what the user wants ------------------------------------------------------------------------------------------
 
-    def ask(self, text: str, *, replacing: bool = False) -> None:
+    def ask(self, text: str, place: int | None = None) -> None:
         """Show a question and send it. An engine that is still loading answers it after that.
 
         Args:
             text: the question.
-            replacing: whether it replaces the last answered question, if there is one.
+            place: see `Conversation.ask`.
         """
-        command = self.conversation.ask(text, replacing=replacing)
-        if self.conversation.replaces is not None:
-            self._add(ExchangeRemoved())
+        command = self.conversation.ask(text, place)
+        self._add(*[ExchangeRemoved()] * len(self.conversation.replaced))
         self._have_answered(command)
         self._add(Asked(turn=command.turn, text=text))
+
+    def take(self, branch: Branch) -> bool:
+        """Show another variant of an exchange, or delete one; return whether that has changed anything."""
+        left, came = self.conversation.take(branch)
+        self._add(*[ExchangeRemoved()] * left, *came)
+        return bool(left or came)
 
     def go_on(self) -> None:
         """Continue the last answer after its last token, as soon as the engine has loaded.
@@ -229,9 +233,10 @@ class Session(ReplaceableEngine):
         for event in events:
             self._react(event)
 
-    def _add(self, event: Event) -> None:
-        self.recorder.record_own(event)
-        self._unseen.append(event)
+    def _add(self, *events: Event) -> None:
+        for event in events:
+            self.recorder.record_own(event)
+        self._unseen += events
         self.frame()
         self.changed()
 
@@ -329,20 +334,21 @@ class Session(ReplaceableEngine):
     def _return_question(self, *, keep_order: bool = False) -> None:
         """Return an unanswered question to the prompt; if others wait and keep their order, to the front of the queue.
 
-        An exchange that its answer was to replace is shown again. After a whole answer there is nothing to return.
+        What its answer was to replace is shown again. After a whole answer there is nothing to return.
         """
-        self._held, replaced = None, self.conversation.replaces
+        self._held, replaced = None, self.conversation.replaced
+        place = len(self.conversation.exchanges) if replaced else None
         question = self.conversation.give_up()
-        if replaced is not None:
-            self._add(ExchangeRestored(exchange=replaced))
+        if replaced:
+            self._add(*replaced)
         if question is None:
             return
         if keep_order and self._queue:
-            self._queue.insert(0, Waiting(question, replaced is not None))
+            self._queue.insert(0, Waiting(question, place))
         else:
-            self.give_back(question, replaced is not None)
+            self.give_back(question, place)
 
     def _ask_next(self) -> None:
         if self._queue and self.state is not State.ENDED:
             waiting = self._queue.pop(0)
-            self.ask(waiting.text, replacing=waiting.replacing)
+            self.ask(*waiting)

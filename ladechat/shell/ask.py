@@ -39,6 +39,8 @@ from ladechat.widgets.formatting import (
     figures,
     is_own,
 )
+from ladechat.widgets.steps.thinking import Thinking
+from ladechat.widgets.units import PASS, unit_of
 
 FAILED = 1
 INTERRUPTED = 130
@@ -157,6 +159,7 @@ class AnswerPrinter:
         self._settings = protocol.Settings()
         self._seed: int | None = None
         self._link = ""
+        self._thinking, self._unit = Thinking(), PASS
         self._begun = False
         self._blanks = ""
         """Trailing blanks, printed to a pipe only before more text: an answer has no blanks at its end."""
@@ -167,7 +170,7 @@ class AnswerPrinter:
             case Loading():
                 self._status.show(f"{event.doing} ({event.stage} of {event.stages})")
             case Ready():
-                self._ready = event
+                self._ready, self._unit = event, unit_of(event.server)
                 self._status.clear()
                 for notice in event.notices:
                     to_stderr(f"ladechat: {notice}")
@@ -180,7 +183,9 @@ class AnswerPrinter:
             case TurnStarted():
                 self._settings, self._seed = event.settings, event.seed
             case Step():
-                self._status.clear()
+                self._thinking = self._thinking.after([event])
+                if event.reasoning:
+                    self._status.show(f"thinking: {self._thinking.in_words(self._unit)}")
                 self._show_step(event)
             case Pong() if event.round_trip_ms is not None:
                 self._link = describe_link(event.round_trip_ms)
@@ -203,6 +208,7 @@ class AnswerPrinter:
             text = text.lstrip()
         if not text:
             return
+        self._status.clear()
         if self._out.is_terminal:
             self._show_coloured(step)
         else:
@@ -233,6 +239,7 @@ class AnswerPrinter:
     def _summary(self, event: TurnFinished) -> str:
         server = self._ready.server if self._ready is not None else None
         parts, settings = figures(event, server), self._settings
+        parts += [f"thoughts, not shown: {self._thinking.in_words(self._unit)}"] if self._thinking.tokens else []
         if event.estimated_speedup is not None and settings.decoder != PLAIN:
             parts.append(f"estimated {event.estimated_speedup:.2f}× as fast as plain decoding")
         if server is None:

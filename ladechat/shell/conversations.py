@@ -67,14 +67,9 @@ def show(name: Name, as_json: AsJson = False) -> None:
     saved = named(ConversationFolder(), text_of(name, "The name"))
     if as_json:
         said = [
-            {
-                "when": one.when,
-                "model": one.exchange.model,
-                "decoder": one.exchange.decoder,
-                "system": one.exchange.system,
-            }
-            | {"question": one.exchange.question, "answer": one.exchange.answer}
-            for one in saved.answers
+            {"when": saved.tree.times[number]}
+            | {name: getattr(one, name) for name in ("model", "decoder", "system", "question", "answer")}
+            for number, one in zip(saved.tree.path, saved.exchanges, strict=True)
         ]
         _print_json({**_facts(saved), "exchanges": said})
         return

@@ -36,14 +36,14 @@ class Ink(msgspec.Struct, frozen=True, gc=False):
     since a conversation has very many.
 
     Attributes:
-        kind: "answer" is an answer whose steps are not known.
-        turn, step: of a token, the answer and the step that it belongs to.
+        kind: "answer" is an answer whose steps are not known, "offer" a question that can be clicked.
+        turn, step: of a token, the answer and the step that it belongs to; `step` of an arrow, how many variants on.
         tokens: number of tokens that the step emitted.
         token: the index of this one among them.
         own: whether it is the model's own next token, after accepted drafts.
     """
 
-    kind: Literal["plain", "label", "user", "muted", "alert", "answer", "step"] | Markup
+    kind: Literal["plain", "label", "user", "muted", "alert", "answer", "step", "marked", "offer"] | Markup
     turn: int = 0
     step: int = 0
     tokens: int = 0

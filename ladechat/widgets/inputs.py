@@ -17,6 +17,8 @@ from textual.widgets.text_area import Edit, EditResult
 
 from ladechat.widgets.cells import CONTROL_SYMBOLS
 
+ALT = "alt+"
+"""With it terminals send a character too, which is typed if the key has no action."""
 _KEPT = "\n\r\t"
 _HALVES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 """Lone surrogates, which no text may hold."""
@@ -92,7 +94,7 @@ class Field(TypedLine):
         if focused is not None and focused is not self:
             forward(event, focused)
             return
-        if event.is_printable:
+        if event.is_printable and not event.key.startswith(ALT):
             return
         of_screen = self.screen._bindings.key_to_bindings.get(event.key, [])
         if of_screen and event.key != "escape":
@@ -118,8 +120,8 @@ class SearchLine(TypedLine):
     SearchLine.-open { display: block; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "Next place"),
-        Binding("escape", "close", "Close"),
+        Binding("enter", "submit", "Next place", id="search.next"),
+        Binding("escape", "close", "Close", id="search.close"),
     ]
 
     class Closed(Message):

@@ -41,8 +41,8 @@ class Inspection:
         at = self._side.looked_at
         return at is not None and at.answer is self._side.answer and at.place == len(at.answer) - 1
 
-    def look_at_step(self, turn: int, index: int, token: int = 0) -> bool:
-        """Look back at a step of an answer and at one of its tokens; return False if its steps are not stored."""
+    def look_at_step(self, turn: int, index: int, token: int | None = None) -> bool:
+        """Look back at a step of an answer, and at one of its tokens; return False if its steps are not stored."""
         answer = self._answers.get(turn)
         if answer:
             self._look(answer, index, token)
@@ -76,7 +76,7 @@ class Inspection:
             self._timeline.display = False
             self._status.mode = ""
 
-    def _look(self, answer: AnswerSteps, place: int, token: int = 0) -> None:
+    def _look(self, answer: AnswerSteps, place: int, token: int | None = None) -> None:
         """Look back at the step at an index, or at the nearest one."""
         place = min(max(place, 0), len(answer) - 1)
         self._side.look_at(answer, place, token)

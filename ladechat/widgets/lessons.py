@@ -159,9 +159,9 @@ class LessonPanels(SidePanels):
 
     def _apply(self) -> None:
         super()._apply()
-        self._place(self.query_one(CostPanel), False)
-        self._place(self.query_one(MethodsPanel), False)
+        self._place(self.query_one(CostPanel), False, True)
+        self._place(self.query_one(MethodsPanel), False, True)
 
-    def _place(self, panel: Panel, shown: bool) -> None:
+    def _place(self, panel: Panel, shown: bool, optional: bool) -> None:
         wanted = panel.id == (self._wanted if self.shown is View.PANELS else self.shown)
         panel.display, panel.optional = shown or wanted, not wanted

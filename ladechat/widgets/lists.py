@@ -35,8 +35,10 @@ class LongList(MarkedList):
             marked: the number of the row to highlight; numbers beyond the last mean the last.
         """
         self._count, self._row = count, row
-        self.clear_options()
-        self._make(marked)
+        if rows := [row(place) for place in range(min(marked + self._ahead, count))]:
+            self.set_options(rows)  # at once, so that the screen is laid out only if their number changes
+        else:
+            self.clear_options()
         self.highlighted = min(marked, count - 1) if count else None
 
     @property

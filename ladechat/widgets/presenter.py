@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from ladechat import protocol
-from ladechat.catalog import BUNDLED
+from ladechat.catalog import BUNDLED, FIRST_QUESTIONS
 from ladechat.widgets import formatting
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import ANSWERING, StatusLine
@@ -23,8 +23,8 @@ READING = "reading the question …"
 ENDED = "the engine has ended"
 REOPENED = "reopened: how these answers were decoded is not kept"
 """Shown below a reopened conversation instead of the figures."""
-RESTORED = "no new answer came: the one before is kept · how it was decoded is not"
-"""Shown below an answer whose regeneration failed."""
+RESTORED = "back to what was here before · how it was decoded is not kept"
+"""Shown above exchanges that were to be replaced."""
 STATUS_PARTS = ("model", "device", "link", "dtype", "facts", "memory")
 
 
@@ -64,6 +64,7 @@ class Presenter:
         answers: the steps of the answers on the screen.
         inspection: looks back at those steps.
         may_continue: whether an answer that was cut can be continued here.
+        chosen: the place of the question that the user has chosen; None if there is none.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Presenter:
         self._welcome = welcome
         self._limit_meant = limit_meant
         self.may_continue = False
+        self.chosen: int | None = None
         self._now = Bookmark()
         self._in_turn = self._continuing = self._expecting = self._settings_awaited = False
         self._shown_system: str | None = None
@@ -142,6 +144,7 @@ class Presenter:
             self._show_settings(settings)
         if self._welcome:
             self._transcript.notice(self._welcome)
+            self._transcript.offer(FIRST_QUESTIONS)
         self.say(doing)
 
     def bookmark(self) -> Bookmark:
@@ -172,6 +175,11 @@ class Presenter:
             self._transcript.scroll_to_text(range(question + answer, end), text)
 
     @property
+    def questions(self) -> tuple[int, ...]:
+        """The messages with the questions that were answered."""
+        return self._now.exchanges
+
+    @property
     def answering(self) -> bool:
         """Whether an answer is being generated, or its question is being read."""
         return self._in_turn or self._expecting
@@ -181,6 +189,10 @@ class Presenter:
         self._expecting = True
         if self._now.activity == READY:  # else an engine is loading, and the question waits for it
             self.say(PREPARING)
+
+    def note(self, text: str) -> None:
+        """Add a notice of the program to the conversation, below an answer that is being written."""
+        (self._transcript.notice_below if self.answering else self._transcript.notice)(text)
 
     def say(self, activity: str) -> None:
         """Show an activity in the status line."""
@@ -214,6 +226,7 @@ class Presenter:
     def _show(self, event: protocol.Event) -> None:
         match event:
             case protocol.Asked():
+                self.chosen = None
                 self._now.asked_at = self._transcript.blocks
                 self._transcript.start("user", "You")
                 self._transcript.add(event.text)
@@ -295,11 +308,13 @@ class Presenter:
                 self._keep(question)
                 self._side.clear()
             case protocol.ExchangeRestored():
+                if self._now.asked_at not in self._now.exchanges and self._now.asked_at < self._transcript.blocks:
+                    self._transcript.notice(RESTORED)  # below a question without an answer
                 self._shown_system = event.exchange.system
-                self._now.exchanges += (self._transcript.blocks,)
+                self._now.asked_at = self._transcript.blocks
+                self._now.exchanges += (self._now.asked_at,)
                 self._side.clear()
                 self._transcript.add_whole(messages_of(event.exchange))
-                self._transcript.sum_up(RESTORED)
 
     def _continue(self, turn: int) -> None:
         """Continue the last answer in its block."""
@@ -313,6 +328,7 @@ class Presenter:
 
     def _keep(self, blocks: int) -> None:
         """Remove all but the first `blocks` messages and notices, and the steps of the removed answers."""
+        self.chosen = None
         self.inspection.leave()
         self._transcript.keep(blocks)
         self.answers.keep(blocks)
@@ -334,7 +350,7 @@ class Presenter:
         status.model, status.device, status.link, status.dtype = self._now.model, event.device, "", event.dtype
         status.facts, status.memory = formatting.describe_model(event), formatting.describe_memory(event.memory)
         self._now.decoders, self._now.server = formatting.announced(event.decoders), event.server
-        status.unit = self.unit
+        status.unit = self._transcript.unit = self.unit
         self._side.show_model(event)
         self._show_settings(event.settings)
         if event.model != BUNDLED:

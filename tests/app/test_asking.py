@@ -128,13 +128,14 @@ async def test_the_welcome_is_said_first_and_not_sent() -> None:
             width, height = panel.content_size
             assert not width or len(panel.rows(width, height)) <= height, "its first words are cut"
         await answered(pilot, stage, "One?")
-        assert " ".join(stage.text.split()).startswith("Words of one colour") and "F6 slows" in stage.text
+        assert " ".join(stage.text.split()).startswith("ladechat: words of one colour") and "F6 slows" in stage.text
         assert [message.content for message in stage.engine.questions[0].messages] == ["One?"]
 
 
 def test_without_colours_the_welcome_speaks_of_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    assert welcome("demo").startswith("Words marked alike come from one pass") and "colour" not in welcome("demo")
+    said = welcome("demo")
+    assert said.startswith("ladechat: words marked alike come from one pass") and "colour" not in said
 
 
 async def test_a_question_that_is_too_long_stays_in_the_prompt(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,14 @@
 """Each key of each table does what it is there for: on every screen, from the palette, and as a slash command."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.actions import parse
 from textual.binding import Binding
+from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widgets import OptionList
 
@@ -95,6 +96,19 @@ def test_every_table_of_keys_belongs_to_a_screen() -> None:
         assert {(one.id, one.key, one.action) for one in listed} <= bound, table
 
 
+def of_ours(kind: type[DOMNode] = DOMNode) -> Iterator[type[DOMNode]]:
+    """Each kind of screen or widget of ours with keys of its own."""
+    for one in kind.__subclasses__():
+        yield from of_ours(one)
+        if one.__module__.startswith("ladechat.") and "BINDINGS" in vars(one):
+            yield one
+
+
+def test_every_key_has_a_name_for_the_users_own_keys() -> None:
+    nameless = [(one, key) for one in of_ours() for key in one.BINDINGS if not (isinstance(key, Binding) and key.id)]
+    assert nameless == [] and {Prompt, *SCREENS} <= set(of_ours())
+
+
 SEVERAL_MEANINGS = (ChatScreen, ConversationsScreen, LearnScreen)
 
 
@@ -121,6 +135,8 @@ async def test_each_meaning_of_a_key_of_the_chat_has_its_time() -> None:
             stage.engine.release()
             await pilot.press("escape", "space")
         await pilot.press("ctrl+t")
+        seen |= acting(stage.screen)
+        await pilot.press("escape", "alt+up")
         seen |= acting(stage.screen)
         assert seen == set(meanings(ChatScreen))
 

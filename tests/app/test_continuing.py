@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from ladechat.app import LadechatApp
 from ladechat.export.conversation import talk_of
 from ladechat.protocol import Step
-from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Stage, answered, ask, begun, replaying
 from tests.fake_engine import ANSWER, FakeEngine, tokens
+from tests.session.conversations import saved
 from tests.waiting import act, brings, press
 
 
@@ -120,8 +120,7 @@ async def test_an_answer_goes_on_in_its_place_though_something_was_said_below_it
         shown = [(kind, written) for kind, written in blocks(stage.app) if written]
         (kept,) = store.conversations()
         half = replace(kept.exchanges[0], answer="".join(tokens(ANSWER)[:4]), system="Rhyme.")
-        answers = (replace(kept.answers[0], exchange=half),)
-        stage.session.open(SavedConversation(kept.path.with_name("gone"), answers, system="Rhyme."))
+        stage.session.open(saved(kept.path.with_name("gone"), half, system="Rhyme."))
         stage.session.frame()
         await ask(pilot, "/continue", brings=lambda: not stage.asking and "reopened" not in stage.text)
         reopened = [(kind, written) for kind, written in blocks(stage.app) if written]

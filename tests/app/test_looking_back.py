@@ -166,6 +166,24 @@ async def test_a_click_on_a_token_or_a_bar_or_the_line_goes_to_its_step() -> Non
             await pilot.click(transcript, offset=place_of(stage.app, "A"))
 
 
+@pytest.mark.parametrize("size", [(80, 24), SIZE, (200, 60)])
+async def test_a_click_on_a_token_shows_what_else_was_likely_at_any_size(size: tuple[int, int]) -> None:
+    stage = Stage(FakeEngine(answers=("Hello there, you. Ask away.",)))
+    async with stage.app.run_test(size=size) as pilot:
+        await answered(pilot, stage, "One?")
+        panel, transcript = stage.app.query_one(BiographyPanel), stage.app.query_one(Transcript)
+        before = bool(panel.region.area)
+
+        def said() -> str:
+            rows = panel.rows(*panel.content_size) if panel.region.area else []
+            return " ".join(text for row in rows[: panel.content_size.height] for text, _ in row)
+
+        async with brings(lambda: "‹·there›" in said(), pilot):
+            await pilot.click(transcript, offset=place_of(stage.app, " there"))
+        assert "The likeliest, at 90 %; then" in said() and "0.9 bits" in said()
+        await press(pilot, "escape", brings=lambda: bool(panel.region.area) == before and looked_at(stage) is None)
+
+
 @pytest.mark.full
 async def test_a_drag_selects_text_and_looks_at_nothing() -> None:
     async with Stage().running(size=SIZE) as (pilot, stage):

@@ -1,5 +1,6 @@
 """The screen with a model on a server: what it tells, and that it says what is not reported."""
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from ladechat.protocol import (
     Event,
     Message,
     Ready,
+    Rivals,
     ServerFigures,
     ServerInfo,
     Settings,
@@ -25,6 +27,7 @@ from ladechat.screens.race import RaceScreen
 from ladechat.session.measuring import Measuring
 from ladechat.session.race import Lane
 from ladechat.widgets.bars.seek_bar import Transport
+from ladechat.widgets.panels.biography_panel import BiographyPanel
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.panels.pool_panel import PoolPanel
 from ladechat.widgets.panels.server_panel import ServerPanel
@@ -144,8 +147,33 @@ async def test_thoughts_stand_above_the_answer_and_are_no_part_of_it() -> None:
         steps = passes(["Hm", ", so"], [".", "Yes"], ["."], reasoning=3)
         stage.say(of_server(VLLM), started(), *steps, ended(steps))
         await until(lambda: "tiny thinks" in stage.text, pilot)
-        assert stage.text.index("tiny thinks") < stage.text.index("Hm, so.") < stage.text.index("Yes.")
+        assert stage.text.index("tiny thinks") < stage.text.index("Hm, so.") < stage.text.index("Yes."), "to be copied"
+
+        def shown() -> str:
+            return "\n".join(line.text for line in stage.app.query_one(Transcript).lines)
+
+        assert "3 tokens in" in shown() and "Hm, so." not in shown()
+        await press(pilot, "ctrl+n", brings=lambda: "Hm, so." in shown())
+        await press(pilot, "ctrl+n", brings=lambda: "Hm, so." not in shown())
         assert next(stage.app.query_one(Transcript).answers()) == "Yes."
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+async def test_a_click_on_a_token_of_a_server_shows_what_else_was_likely_where_it_tells(size: tuple[int, int]) -> None:
+    stage = OnStage(FakeEngine(hold_loading=True))
+    async with stage.running(size) as (pilot, _):
+        rivals = Rivals(pieces=[" b", " or"], logprobs=[math.log(0.6), math.log(0.3)])
+        steps = passes(["A"], [" b", " c", "d."])
+        steps[1] = msgspec.structs.replace(steps[1], rivals=[rivals] * 3, logprobs=[math.log(0.6)] * 3)
+        stage.say(of_server(VLLM), started(), *steps, ended(steps))
+        panel, inspection = stage.app.query_one(BiographyPanel), stage.screen.view.presenter.inspection
+        await act(pilot, lambda: inspection.look_at_step(1, 1, 0), brings=lambda: panel.region.area)
+        said = " ".join(texts_of(panel).split())
+        assert "‹·b›" in said and "The likeliest, at 60 %; then ‹·or› 30 %." in said and "Entropy" not in said
+        assert "0 drafts" not in said
+        stage.say(of_server(OTHER), started(), *steps, ended(steps))
+        await act(pilot, lambda: inspection.look_at_step(1, 1, 0), brings=lambda: panel.unreported)
+        assert "Not reported" in " ".join("".join(panel.render_line(y).text for y in range(9)).split())
 
 
 async def test_the_key_for_decoders_says_that_the_server_decides() -> None:
@@ -201,8 +229,8 @@ async def test_keys_palette_and_help_say_chunk_where_a_step_is_one() -> None:
         stage.say(of_server(OTHER), started(), *steps, ended(steps))
         await until(lambda: OTHER.program in texts_of(stage.app.query_one(ServerPanel)), pilot)
         offered = entries(stage.app)
-        assert offered["Look"].help.startswith("A hue for each chunk")
-        assert offered["Slow motion"].help.startswith("Four chunks a second")
+        assert "A hue for each chunk" in offered["Look"].help
+        assert "Four chunks a second" in offered["Slow motion"].help
         tooltips = [active.tooltip for active in stage.screen.active_bindings.values()]
         assert tooltips and not [text for text in tooltips if A_PASS.search(text)]
         await press(pilot, "question_mark", brings=shows(pilot, ExplainScreen))

@@ -66,7 +66,7 @@ async def test_the_form_lists_and_sets_whatever_the_users_file_can_hold(tmp_path
     async with Room(FakeEngine(), FakeEngine(), path=path).ready(size=(80, 24)) as (pilot, stage):
         await ask(pilot, "/settings", brings=shows(pilot, SettingsScreen))
         names = {str(option.prompt).split()[0] for option in stage.app.screen.query_one(OptionList).options}
-        elsewhere = ("parameters", "engine")  # those have rows of their own; an engine's command is chosen at the start
+        elsewhere = ("parameters", "keys", "engine")  # each parameter has a row; the others act from the next start on
         assert {name.replace("_", "-") for name in SETTINGS if name not in elsewhere} <= names
         said = stage.app.screen.query_one(".said", Label)
         for name, value in {"max-new-tokens": "7", "theme": "nord", "look": "demo", "system": "Rhyme."}.items():

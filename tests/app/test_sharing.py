@@ -53,7 +53,7 @@ async def test_what_is_exported_is_what_ladechat_export_makes_of_a_recording_of_
         await answered(pilot, stage, "Two?", times=2)
         page = tmp_path / "a page.html"
         await ask(pilot, f'/export "{page}"', brings=lambda: stage.app.query_one("#exporting").display)
-        await said(pilot, stage, f"Exported: {page}.")
+        await until(lambda: f"Exported: {page}." in stage.text, pilot)
         assert not stage.app.query_one("#exporting").display
         await ask(pilot, f'/export "{page}"')
         assert (await said(pilot, stage, "exists already")).endswith("or --force to overwrite it.")
@@ -131,7 +131,7 @@ async def test_quitting_ends_an_export_and_leaves_nothing_behind(
         await answered(pilot, stage, "One?")
         await ask(pilot, "/export talk.html", brings=lambda: witness.exists() and ".jsonl" in witness.read_text())
         await ask(pilot, "/export other.html")
-        await said(pilot, stage, "Another export is under way")
+        await said(pilot, stage, "when the export before it has ended")
         pid, recording = witness.read_text().split()
         assert stat.S_IMODE(os.stat(os.path.dirname(recording)).st_mode) == 0o700  # noqa: PTH116, PTH120 - at once
         await pilot.press("ctrl+q")

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
-from ladechat.protocol import Configure, Settings, SettingsApplied, Step, Watch
+import pytest
+import torch
+from transformers import LlamaForCausalLM
+
+from ladechat.protocol import Configure, Settings, SettingsApplied, Step, TurnStarted, Watch
 from tests.engine.inside import inside
 from tests.llama2 import save_checkpoint
 from tests.made_up_maps import save_made_up
@@ -37,3 +41,29 @@ def test_pseudo_states_are_shown_while_somebody_looks_and_the_text_is_the_same(t
         wire.until(SettingsApplied)
         again, again_end = wire.ask(QUESTION, max_new_tokens=12)
         assert not any(with_lens(again)) and again_end.token_ids == end.token_ids
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.5])
+def test_what_else_was_likely_is_the_distribution_of_the_model_alone(tmp_path: Path, temperature: float) -> None:
+    """Checked against transformers' own pass over the whole text."""
+    save_checkpoint(tmp_path)
+    settings = Settings(decoder="lookahead", temperature=temperature, top_k=9, seed=3)
+    with inside(tmp_path, settings) as wire:
+        closed, _ = wire.ask(QUESTION, max_new_tokens=12)
+        wire.send(Watch(rivals=True))
+        steps, end = wire.ask(QUESTION, max_new_tokens=12)
+        wire.send(Watch())
+        later, _ = wire.ask(QUESTION, max_new_tokens=12)
+        assert not any(step.rivals for step in (*closed, *later))
+        (started,) = wire.of_turn(TurnStarted, end.turn)
+    model = LlamaForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)
+    with torch.no_grad():
+        logits = model(torch.tensor([[*started.prompt_ids, *end.token_ids]])).logits[0]
+    logs = logits[len(started.prompt_ids) - 1 : -1].log_softmax(-1)
+    found = [(one, logprob) for step in steps for one, logprob in zip(step.rivals, step.logprobs, strict=True)]
+    assert len(found) == len(end.token_ids)
+    for (one, own), expected, token in zip(found, logs, end.token_ids, strict=True):
+        assert one.logprobs == pytest.approx(expected.topk(5).values.tolist(), abs=1e-3) and len(one.pieces) == 5
+        assert one.entropy == pytest.approx(float(-(expected.exp() * expected).sum()), abs=1e-3)
+        assert own == pytest.approx(float(expected[token]), abs=1e-3)
+    assert all(own == pytest.approx(one.logprobs[0], abs=1e-3) for one, own in found) == (not temperature)

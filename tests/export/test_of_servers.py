@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ladechat.export.as_json import as_json
 from ladechat.export.conversation import Talk, talk_of
 from ladechat.export.html import html
+from ladechat.export.markdown import markdown
 from ladechat.export.race_page import race_page
 from ladechat.protocol import Asked, Message, ServerInfo
 from ladechat.session.recordings.recording import Recording
@@ -39,6 +40,18 @@ def test_a_page_counts_what_a_step_is(tmp_path: Path, info: ServerInfo, unit: st
     assert rows == [len(heads)] * 3, "no row lacks a cell"
     assert f'aria-label="{unit.capitalize()}"' in content
     assert (f"One colour is one {'forward pass' if info.passes else unit}") in " ".join(page.texts["p"])
+
+
+def test_thoughts_are_folded_in_page_and_markdown_and_apart_in_json(tmp_path: Path) -> None:
+    steps = passes(["Hm ", "<b>"], [".", "Yes"], ["."], reasoning=3)
+    events = (of_server(VLLM), Asked(turn=1, text="Hi?"), started(), *steps, ended(steps))
+    thought = talk_of(Recording.read(recorded(tmp_path, *events)))
+    page, text, turn = html(thought), markdown(thought), json.loads(as_json(thought))["turns"][0]
+    assert Page(page).texts["summary"][0] == "Thoughts · 3 tokens in 21 ms"
+    folded = page[page.index("<details>") : page.index("</details>")]
+    assert "Yes" not in folded and 'class="hue0"' in folded and "&lt;b&gt;" in folded
+    assert "<details>\n<summary>Thoughts · 3 tokens in 21 ms</summary>\n\nHm \\<b\\>.\n\n</details>\n\nYes." in text
+    assert (turn["thoughts"], turn["answer"]) == ("Hm <b>.", "Yes.")
 
 
 def test_json_has_no_number_that_no_server_told(tmp_path: Path) -> None:

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
-from ladechat.model import load as loading
+from ladechat.model import load_checkpoint as loading
 from ladechat.model import trained
+from ladechat.model.load import load
 from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading import self_check
 
@@ -103,4 +104,4 @@ def loaded_on_a_card(folder: Path, dtype: str = "float32") -> LoadedModel:
             (self_check, "_check_numbers", lambda *_: None),
         ):
             stack.enter_context(mock.patch.object(module, name, instead))
-        return loading.load(folder, "a model", "cuda", dtype, lambda _: None, lambda _: None)
+        return load(folder, "a model", "cuda", dtype, lambda _: None, lambda _: None)

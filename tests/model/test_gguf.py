@@ -22,7 +22,7 @@ from ladechat.model.checkpoint.fetch import UNPACKING_PACKAGES, fetch
 from ladechat.model.checkpoint.files import LoadErrorCode, in_words
 from ladechat.model.load import load
 from ladechat.model.loaded import LoadedModel
-from ladechat.model.loading import memory
+from ladechat.model.loading import needed_memory
 from ladechat.model.loading.gguf_file import read_gguf
 from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer
 from ladechat.protocol import Message
@@ -294,13 +294,13 @@ def test_what_it_needs_once_it_is_unpacked_is_known_before_and_how_much_is_unpac
     path = written(tmp_path, kind=Kind.Q8_0)
     weights = size * model_of().num_parameters()
     assert weights > path.stat().st_size
-    monkeypatch.setattr(memory, "free_memory", lambda device: weights)
+    monkeypatch.setattr(needed_memory, "free_memory", lambda device: weights)
     assert_refused(
         lambda: load(path, "it", "cpu", dtype, lambda stage: pytest.fail("too late"), lambda _: None, packed=False),
         "out_of_memory",
         f"weights {in_words(weights)}",
     )
-    monkeypatch.setattr(memory, "free_memory", lambda device: 4 * weights)
+    monkeypatch.setattr(needed_memory, "free_memory", lambda device: 4 * weights)
     told: list[float] = []
     stages: list[str] = []
     assert load(path, "it", "cpu", dtype, stages.append, told.append, packed=False).dtype == dtype

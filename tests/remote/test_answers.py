@@ -4,7 +4,17 @@ from typing import Any
 
 import pytest
 
-from ladechat.protocol import Configure, HistoryTrimmed, Pace, Prefilling, SettingsApplied, Stop, TurnFinished
+from ladechat.protocol import (
+    Configure,
+    HistoryTrimmed,
+    Pace,
+    Prefilling,
+    Rivals,
+    SettingsApplied,
+    Stop,
+    TurnFinished,
+    Watch,
+)
 from tests.remote.scripted_server import (
     CHAT,
     CUT,
@@ -133,6 +143,40 @@ async def test_a_rise_of_sglangs_count_is_a_pass(whole: bool) -> None:
             ]
             assert done.text == "A b cd.ef" and done.server is not None and done.server.passes == 5
             assert server.chats[0]["input_ids"] == [7, 8, 9]
+
+
+async def test_vllm_is_asked_what_else_was_likely_while_somebody_looks() -> None:
+    told = vllm_chunk([B])
+    likely = [{"token": " b", "logprob": -1.5}, {"token": " or", "logprob": -0.5}]  # what was sampled comes first
+    told["choices"][0]["logprobs"]["content"][0]["top_logprobs"] = likely
+    stream = vllm_stream([A])
+    with ScriptedServer(None, [stream[0], event(told), *stream[1:]], vllm_stream([A])) as server:
+        async with talking(server) as talk:
+            talk.send(Watch(rivals=True))
+            await talk.answer("Hi?")
+            assert [[(one.pieces, one.logprobs) for one in step.rivals] for step in talk.steps] == [
+                [([" or", " b"], [-0.5, -1.5])],
+                [],
+            ]
+            talk.send(Watch())
+            await talk.answer("Hi?")
+        assert [one.get("top_logprobs") for one in server.chats] == [5, None]
+
+
+async def test_sglang_is_asked_what_else_was_likely_while_somebody_looks() -> None:
+    meta = {
+        "completion_tokens": 1,
+        "finish_reason": {"type": "stop"},
+        "output_token_logprobs": [[-1.5, 2, " b"]],
+        "output_top_logprobs": [[[-0.5, 3, " or"], [-1.5, 2, " b"]]],
+    }
+    pages = {**pages_of("sglang", "tiny", max_model_len=99), "/tokenize": page({"tokens": [7], "count": 1})}
+    with ScriptedServer(pages, [event({"text": " b", "output_ids": [2], "meta_info": meta}), DONE]) as server:
+        async with talking(server) as talk:
+            talk.send(Watch(rivals=True))
+            await talk.answer("Hi?")
+            assert talk.steps[0].rivals == [Rivals(pieces=[" or", " b"], logprobs=[-0.5, -1.5])]
+        assert server.chats[0]["top_logprobs_num"] == 5
 
 
 async def test_thoughts_are_apart_from_the_answer() -> None:

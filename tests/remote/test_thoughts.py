@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ladechat.protocol import Step
 from ladechat.remote.reports import Ended, Report, Tokens, step_of
-from ladechat.remote.thoughts import Thoughts
+from ladechat.remote.thoughts import ThoughtsInText
 from tests.remote.scripted_server import (
     OPENAI,
     VLLM,
@@ -26,7 +26,7 @@ from tests.remote.talking import talking
 
 def taken_apart(texts: Iterable[str], **how: bool) -> tuple[str, str]:
     """The thoughts and the answer in chunks of these texts."""
-    thoughts, found = Thoughts(**how), list[Tokens]()
+    thoughts, found = ThoughtsInText(**how), list[Tokens]()
     reports: list[Report] = [*(step_of(text, [1]) for text in texts), Ended("eos")]
     for one in reports:
         found += [step for step in thoughts.read(one) if isinstance(step, Tokens)]
@@ -47,7 +47,7 @@ def test_however_the_text_is_cut(data: st.DataObject) -> None:
     chunks = data.draw(cut("\n<think>\nSix < seven, </thin air.\n</think>\n\nIt is <think> or </think>."))
     thought, answer = taken_apart(chunks)
     assert thought.strip() == "Six < seven, </thin air."
-    assert answer == "\n\nIt is <think> or </think>."
+    assert answer == "It is <think> or </think>."
 
 
 @given(st.data())
@@ -57,7 +57,7 @@ def test_an_answer_without_them_is_left_alone(data: st.DataObject) -> None:
 
 
 def test_thoughts_that_never_end_are_thoughts() -> None:
-    assert taken_apart(["<think>", "Hm", ", </th"]) == ("Hm, </th", "")
+    assert taken_apart(["<think>", "Hm", ", </th"]) == ("Hm, ", "")
 
 
 def test_where_the_prompt_has_opened_them_the_answer_begins_behind_the_second_mark() -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from ladechat.protocol import Exchange, encode
-from ladechat.session.conversations.saved import Answered, Begun, FileLine, Instructed, Renamed
+from ladechat.session.conversations.saved import Answered, Begun, FileLine, Instructed, Renamed, SavedConversation
 from ladechat.session.conversations.store import ConversationStore
+from ladechat.session.conversations.tree import ExchangeTree
 
 
 def exchange(question: str = "One?", answer: str = "Yes.", model: str = "demo") -> Exchange:
@@ -38,6 +39,15 @@ def write(
     path = folder / f"{name}.jsonl"
     path.write_bytes(b"".join(map(encode, lines)))
     return path
+
+
+def saved(path: Path, *exchanges: Exchange, title: str = "", system: str | None = None) -> SavedConversation:
+    """A conversation as it was read of a file that may be gone since."""
+    tree, when = ExchangeTree(), "2030-01-01T12:00:00"
+    for place, one in enumerate(exchanges):
+        tree.add(one, place - 1, when)
+    lines = tuple(Answered(when=when, exchange=one) for one in exchanges)
+    return SavedConversation(path, lines, tree, title, system)
 
 
 def questions(store: ConversationStore) -> list[list[str]]:

@@ -98,8 +98,8 @@ def test_half_an_answer_whose_engine_died_takes_no_whole_ones_place_and_is_nothi
     conversation: Conversation, kept: list[bool]
 ) -> None:
     halves: list[TurnFinished | None] = []
-    for replacing in (False, True):
-        turn = conversation.ask("One?", replacing=replacing).turn
+    for place in (None, 0):
+        turn = conversation.ask("One?", place).turn
         begun(conversation, turn, seed=77)
         conversation.note(replace(step(["Ye"]), turn=turn))
         halves.append(conversation.half_answer())
@@ -159,7 +159,7 @@ def test_an_answer_goes_on_in_its_turn_behind_its_tokens_and_is_one_answer_again
     assert [message.content for message in conversation.messages] == ["One?", "Yes."]
     (kept,) = store.conversations()
     assert [one.answer for one in kept.exchanges] == ["Yes."] and kept.exchanges[0].token_ids == [5, 6, 7, 8, 9]
-    assert len(conversation.ask("Once more?", replacing=True).messages) == 1
+    assert len(conversation.ask("Once more?", 0).messages) == 1
 
 
 def test_an_answer_goes_on_with_the_system_prompt_that_it_began_with(tmp_path: Path) -> None:
@@ -199,9 +199,9 @@ def test_behind_a_question_that_got_no_answer_nothing_goes_on_and_it_is_the_one_
 def test_an_exchange_that_was_to_be_replaced_is_there_again_and_goes_on_where_no_answer_came() -> None:
     conversation = Conversation()
     conversation.answered(finished(conversation.ask("One?").turn, "Ye", (5, 6), "stopped"), "auto")
-    assert [message.content for message in conversation.ask("Two?", replacing=True).messages] == ["Two?"]
-    assert conversation.replaces is not None and conversation.give_up() == "Two?"
-    assert conversation.unanswered is None and conversation.last_question == "One?"
+    assert [message.content for message in conversation.ask("Two?", 0).messages] == ["Two?"]
+    assert len(conversation.replaced) == 1 and conversation.give_up() == "Two?"
+    assert conversation.unanswered is None and conversation.exchanges[-1].question == "One?"
     assert conversation.go_on([2]).messages[-1].content == "Ye"
 
 
@@ -209,7 +209,7 @@ def test_the_end_of_another_turn_adds_nothing_to_an_answer_that_goes_on() -> Non
     conversation = Conversation()
     first = conversation.ask("One?").turn
     conversation.answered(finished(first, "Ye", (5,), "stopped"), "auto")
-    late = conversation.ask("Two?", replacing=True).turn
+    late = conversation.ask("Two?", 0).turn
     conversation.give_up()
     conversation.go_on([2])
     conversation.answered(finished(late, "No.", (8,)), "auto")

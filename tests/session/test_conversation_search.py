@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.session.conversations.saved import Answered, SavedConversation
+from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.search import ScannedConversations, place_of
-from tests.session.conversations import exchange
+from tests.session.conversations import exchange, saved
 
 
 def kept(*said: tuple[str, str], title: str = "") -> SavedConversation:
-    answers = tuple(Answered(when="2030-01-01T12:00:00", exchange=exchange(*one)) for one in said)
-    return SavedConversation(Path("a.jsonl"), answers, title)
+    return saved(Path("a.jsonl"), *(exchange(*one) for one in said), title=title)
 
 
 SCATTERED = kept(("What is a pool?", "It has n-grams of the text."))

@@ -110,7 +110,7 @@ async def test_a_race_that_is_left_ends_its_turn_and_a_question_waits_for_that()
     engine.release()
     await chat.until(lambda: not chat.session.asking and not chat.session.racing)
     assert [command.turn for command in engine.questions] == [0, 1]
-    assert chat.session.conversation.last_question == "Two?"
+    assert chat.session.conversation.exchanges[-1].question == "Two?"
     await chat.session.close()
 
 

@@ -11,14 +11,13 @@ from msgspec.structs import replace
 from ladechat import protocol
 from ladechat.protocol import Configure, Event, Failed, Loading, Settings, Step, Stop, SystemPrompt, TurnFinished
 from ladechat.session.conversations.conversation import Conversation
-from ladechat.session.conversations.saved import Answered, SavedConversation
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine import State
 from ladechat.session.recordings.recording import Recording
 from ladechat.session.replaceable_engine import WayBack
 from ladechat.session.session import Session
 from tests.fake_engine import ANSWER, FakeEngine
-from tests.session.conversations import exchange
+from tests.session.conversations import exchange, saved
 from tests.waiting import until
 
 
@@ -28,14 +27,14 @@ class Screen:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.given_back: list[str] = []
-        self.replacing = False
+        self.place: int | None = None
 
     def show(self, events: Sequence[Event]) -> None:
         self.events += events
 
-    def give_back(self, question: str, replacing: bool) -> None:
+    def give_back(self, question: str, place: int | None) -> None:
         self.given_back.append(question)
-        self.replacing = replacing
+        self.place = place
 
 
 class Room:
@@ -122,7 +121,7 @@ async def test_loading_can_be_stopped_where_that_does_something() -> None:
 
 async def test_another_system_prompt_of_a_conversation_that_begins_is_shown() -> None:
     room = Room(FakeEngine(), system="Be brief.")
-    kept = SavedConversation(Path("gone"), (Answered(when="", exchange=exchange("Old?")),), system="Rhyme.")
+    kept = saved(Path("gone"), exchange("Old?"), system="Rhyme.")
     for act in (room.session.clear, partial(room.session.open, kept), room.session.clear):
         act()
     shown = [event.text for event in room.screen.events if isinstance(event, SystemPrompt)]
@@ -179,7 +178,7 @@ async def test_what_has_come_of_an_answer_whose_engine_died_is_continued_or_repl
     assert [message.content for message in room.session.conversation.messages] == ["One?", half]
     assert ANSWER.startswith(half) and engines[1].questions[0].first_step == 3
     await room.reach(State.READY)
-    room.session.ask("One?", replacing=True)
+    room.session.ask("One?", 0)
     engines[2].release()
     await room.until(lambda: not room.session.asking)
     assert [message.content for message in room.session.conversation.messages] == ["One?", ANSWER]
@@ -198,18 +197,18 @@ async def test_an_answer_stays_saved_until_the_one_that_replaces_it_is(tmp_path:
     room.session.ask("One?")
     await room.until(lambda: saved() == [("One?", "first")])
     first.hold()
-    room.session.ask(question, replacing=True)
+    room.session.ask(question, 0)
     await room.reach(State.ANSWERING)
     assert saved() == [("One?", "first")]
     first.die()
     await room.reach(State.ENDED)
-    assert saved() == [("One?", "first")] and (room.screen.given_back, room.screen.replacing) == ([question], True)
+    assert saved() == [("One?", "first")] and (room.screen.given_back, room.screen.place) == ([question], 0)
     assert [message.content for message in room.session.conversation.messages] == ["One?", "first"]
     assert room.screen.events[-1].exchange.answer == "first"  # type: ignore[attr-defined]
     room.session.restart()
     await room.reach(State.READY)
     assert saved() == [("One?", "first")]
-    room.session.ask(question, replacing=True)
+    room.session.ask(question, 0)
     await room.until(lambda: not room.session.asking)
     assert saved() == [(question, "second")]
     await room.session.close()

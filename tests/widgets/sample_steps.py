@@ -124,6 +124,11 @@ def step(
     )
 
 
+def rivals(piece: str) -> protocol.Rivals:
+    """A token that was nearly certain, and four others."""
+    return protocol.Rivals(pieces=[piece, *OTHERS[:4]], logprobs=[-0.1, -3.0, -4.0, -5.0, -6.0], entropy=0.6)
+
+
 def plain_step(piece: str = " pool", index: int = 0) -> protocol.Step:
     """A step of plain decoding: one token, and nothing else to show."""
     return step([piece], index=index, time=timing(1, step_ms=9.8))

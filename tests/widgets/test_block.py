@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ladechat.widgets.flow import Ink
 from ladechat.widgets.transcript.block import Block, Kind
 
-KINDS: Sequence[Kind] = ("user", "model", "notice")
+KINDS: Sequence[Kind] = ("user", "model", "notice", "thought")
 PIECES = st.lists(st.lists(st.text(alphabet="ab \n\u4e2d", max_size=8), max_size=4), max_size=12)
 
 

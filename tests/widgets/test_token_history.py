@@ -1,12 +1,14 @@
 """The history of a token says what step events prove, and nothing else."""
 
+import math
 from collections.abc import Sequence
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ladechat.protocol import Step
+from ladechat.protocol import Rivals, Step
 from ladechat.widgets.panels.biography_panel import BiographyPanel
 from ladechat.widgets.steps.token_history import MODEL, WindowGuess, last_drafted, sentences, token_history
 from tests.widgets.hosting import drawn, hosted, lines
@@ -28,6 +30,9 @@ STEPS = [
 """The answer a b c d e f. For place 3, where d came, pass 1 guessed e and pass 2 d, and pass 3 verified it."""
 
 
+UNRECORDED = "Its probability: 90 %. What else was likely here is not recorded."
+
+
 def test_the_window_guessed_it_changed_its_mind_and_was_right() -> None:
     history = token_history(STEPS, 3)
     assert history is not None
@@ -35,6 +40,7 @@ def test_the_window_guessed_it_changed_its_mind_and_was_right() -> None:
     assert (history.step, history.ahead, history.emitted, history.drafts, history.saved) == (3, 1, 3, 2, 2)
     assert (history.origin, history.formed, history.read) == ("window", 2, None)
     assert sentences(history) == [
+        UNRECORDED,
         "Accepted in pass 4 as token 1 of 3: an n-gram of the Jacobi window.",
         "The window's guesses for this place, from 2 passes before on: ‹e› ‹d›, right from pass 3 on.",
         "Its n-gram first stood in the window in pass 3, 1 pass before.",
@@ -55,7 +61,7 @@ def test_a_draft_of_jacobi_decoding_is_no_n_gram() -> None:
     steps = [msgspec.structs.replace(each, pool=None) for each in STEPS]
     history = token_history(steps, 3)
     assert history is not None and history.drafted
-    told = " ".join(sentences(history))
+    told = " ".join(sentences(history)[1:])
     assert told.startswith("Accepted in pass 4 as token 1 of 3: a guess of the pass before.") and "n-gram" not in told
 
 
@@ -73,11 +79,11 @@ def test_a_right_guess_that_was_given_up_again_is_not_said_to_be_right_at_the_en
 def test_the_models_own_token_is_no_draft() -> None:
     history = token_history(STEPS, 5)
     assert history is not None and history.origin == MODEL and not history.drafted
-    assert sentences(history) == ["The model's own token in pass 4, the last of 3 tokens: no draft."]
+    assert sentences(history) == [UNRECORDED, "The model's own token in pass 4, the last of 3 tokens: no draft."]
     alone = token_history(STEPS, 2)
     assert alone is not None
-    assert sentences(alone)[0] == "The model's own token in pass 3, and the only one: no draft."
-    assert sentences(alone)[1].endswith("wrong."), "the window guesses at places that no draft reaches"
+    assert sentences(alone)[1] == "The model's own token in pass 3, and the only one: no draft."
+    assert sentences(alone)[2].endswith("wrong."), "the window guesses at places that no draft reaches"
 
 
 def test_of_a_token_of_hidden_transfer_it_says_from_which_layer_on_it_was_read() -> None:
@@ -89,6 +95,22 @@ def test_of_a_token_of_hidden_transfer_it_says_from_which_layer_on_it_was_read()
     assert reads == [(6, 7), (5, 7), None]
     unseen = token_history([msgspec.structs.replace(last, lens=None)], 0)
     assert unseen is not None and not any("layer" in text for text in sentences(unseen)), "nobody looked"
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (0.5, "The likeliest, at 50 %; then ‹x› 30 %, ‹·a› <1 %. Entropy: 1.5 bits."),
+        (0.3, "Sampled at 30 % instead of ‹·the› 50 %; then ‹·a› <1 %. Entropy: 1.5 bits."),
+        (0.002, "Sampled at <1 % instead of ‹·the› 50 %; then ‹x› 30 %, ‹·a› <1 %. Entropy: 1.5 bits."),
+    ],
+)
+def test_what_else_was_likely_and_whether_sampling_took_another(share: float, said: str) -> None:
+    logprobs = [math.log(one) for one in (0.5, 0.3, 0.004)]
+    rivals = Rivals(pieces=[" the", "x", " a"], logprobs=logprobs, entropy=1.5 * math.log(2))
+    last = msgspec.structs.replace(STEPS[0], logprobs=[round(math.log(share), 5)], rivals=[rivals])
+    history = token_history([last], 0)
+    assert history is not None and sentences(history)[0] == said
 
 
 def test_what_the_steps_lack_has_no_biography() -> None:
@@ -133,7 +155,7 @@ def test_it_claims_nothing_that_the_events_do_not_show(
         assert any(drafted == column[at : at + len(drafted)] for column in columns for at in range(1, ngram))
     assert history.read is None or history.origin == "hidden_transfer"
     told = sentences(history)
-    assert 1 <= len(told) <= 5
+    assert 2 <= len(told) <= 6
     assert ("n-gram first" in " ".join(told)) == (history.formed is not None)
     assert ("guesses for this place" in " ".join(told)) == bool(history.guesses)
 
@@ -146,8 +168,8 @@ async def test_the_panel_follows_the_answer_until_a_token_is_chosen() -> None:
         assert (await drawn(pilot, panel))[0].endswith("‹e›")
         panel.show_token(STEPS, 3)
         assert (await drawn(pilot, panel))[0].endswith("‹d›")
-        assert lines(panel)[1].startswith("Accepted in pass 4 as token 1 of 3")
-        assert "‹d›: Accepted in pass 4" in panel.explain()
+        assert lines(panel)[1].startswith("Its probability: 90 %")
+        assert "‹d›: Its probability" in panel.explain() and "Accepted in pass 4 as token 1 of 3" in panel.explain()
         panel.clear()
         for each in STEPS:
             panel.show_step(each)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from rich.cells import cell_len
 from rich.style import Style
@@ -265,3 +266,69 @@ async def test_answers_are_there_as_the_model_wrote_them_the_last_one_first() ->
         assert list(transcript.answers()) == ["👩\u200d🚀 a long line\n\tand\x1b more"]
         transcript.add("A second one.")
         assert list(transcript.answers()) == ["A second one.", "👩\u200d🚀 a long line\n\tand\x1b more"]
+
+
+def thinking(*groups: Sequence[str], first: int = 0) -> list[protocol.Step]:
+    """Steps of thoughts alone."""
+    return [msgspec.structs.replace(one, reasoning=len(one.pieces)) for one in steps_of(groups, first)]
+
+
+async def test_thoughts_show_their_last_lines_while_they_come_and_then_one_line() -> None:
+    async with hosted(Transcript(), 60, 24) as (pilot, transcript):
+        transcript.start("model", "m")
+        transcript.add_steps(thinking(*([f"thought {number}", ".\n"] for number in range(20))))
+        shown = "\n".join(lines(transcript))
+        assert "m thinks" in shown and "thought 19." in shown and "thought 3." not in shown
+        assert "40 tokens in 280 ms · Ctrl+N" in shown
+        transcript.add_steps(steps_of([["It", " is."]], first=20))
+        assert [line.rstrip() for line in lines(transcript)][:6] == [
+            "m thinks",
+            "  … 40 tokens in 280 ms · Ctrl+N",
+            "",
+            "m",
+            "  It is.",
+            "",
+        ]
+        assert list(transcript.answers()) == ["It is."]
+        transcript.action_fold()
+        assert "thought 3." in "\n".join(lines(transcript))
+        transcript.action_fold()
+        assert "thought 3." not in "\n".join(lines(transcript))
+        await pilot.click(transcript, offset=(4, 1))
+        await until(lambda: "thought 3." in "\n".join(lines(transcript)), pilot)
+
+
+async def test_a_step_that_is_looked_at_opens_the_thoughts_that_have_it() -> None:
+    async with hosted(Transcript(), 60, 12) as (_, transcript):
+        transcript.start("model", "m")
+        transcript.add_steps([*thinking(["Hm, "], ["so"]), *steps_of([["Yes."]], first=2)])
+        transcript.mark(1, 2)
+        assert "Hm, so" not in "\n".join(lines(transcript))
+        transcript.mark(1, 1)
+        assert "Hm, so" in "\n".join(lines(transcript))
+
+
+async def test_marks_around_no_thoughts_show_nothing() -> None:
+    async with hosted(Transcript(), 60, 12) as (_, transcript):
+        transcript.start("model", "m")
+        transcript.add_steps([*thinking(["", "\n"], ["\n", ""]), *steps_of([["Yes."]], first=2)])
+        assert "thinks" not in "\n".join(lines(transcript)) and list(transcript.answers()) == ["Yes."]
+
+
+async def test_thoughts_that_were_stopped_go_on_in_their_block() -> None:
+    async with hosted(Transcript(), 60, 12) as (_, transcript):
+        transcript.start("model", "m")
+        transcript.add_steps(thinking(["Hm,", " six"]))
+        transcript.sum_up("2 tokens")
+        assert "2 tokens in 14 ms" in "\n".join(lines(transcript)) and "Hm" not in "\n".join(lines(transcript))
+        transcript.go_on()
+        transcript.add_steps([*thinking([" or seven."], first=1), *steps_of([["Seven."]], first=2)])
+        assert [line.rstrip() for line in lines(transcript)][:5] == [
+            "m thinks",
+            "  … 3 tokens in 28 ms · Ctrl+N",
+            "",
+            "m",
+            "  Seven.",
+        ]
+        transcript.action_fold()
+        assert "Hm, six or seven." in "\n".join(lines(transcript))

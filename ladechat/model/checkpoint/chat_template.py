@@ -3,13 +3,16 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from jinja2 import TemplateError
-from transformers import PreTrainedTokenizerBase
 
 from ladechat.model.checkpoint.marks import GUARD, Marks
 from ladechat.model.checkpoint.template import TakesTooMuch, rendered
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 LLAMA_2_CHAT = re.compile(r"llama-?2.*chat", re.IGNORECASE)
 LLAMA_2 = (
@@ -40,6 +43,15 @@ TRIED = ("question", "exercise")
 the prompt."""
 SECONDS_OF_A_TRIAL = 1
 """The processor time that a trial may take: a thousand times the usual time."""
+
+END_OF_THOUGHTS = re.compile(r"[<\[◁]/[\w:]*(?:think|thought|reason)\w*[>\]▷]", re.IGNORECASE)
+"""A mark after thoughts, by its form; the one before them has no slash."""
+CHANNELS = {
+    "<|channel|>analysis<|message|>": "<|end|><|start|>assistant<|channel|>final<|message|>",
+    "<|channel>thought": "<channel|>",
+    "<|START_THINKING|>": "<|END_THINKING|>",
+}
+"""Marks before and after thoughts of another form: of gpt-oss, Gemma 4 and Command A."""
 
 OTHER_PURPOSES = frozenset({"tool_use", "rag"})
 """Names of templates for other purposes than a conversation."""
@@ -83,7 +95,7 @@ class Format:
     stop: str | None = None
 
 
-def chosen_format(tokenizer: PreTrainedTokenizerBase, model: str) -> Format:
+def chosen_format(tokenizer: "PreTrainedTokenizerBase", model: str) -> Format:
     """Return the checkpoint's template (of several, the one for conversations), or a built-in one where it has none."""
     own: Any = tokenizer.chat_template
     if isinstance(own, dict) and own:
@@ -104,7 +116,7 @@ class ChatTemplate:
     text: see `marks`. `model` is the model's name, by which a Llama-2-Chat without a template is recognised.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, model: str = "") -> None:
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", model: str = "") -> None:
         self._tokenizer = tokenizer
         self.marks = Marks(tokenizer)
         self.format = chosen_format(tokenizer, model)
@@ -179,6 +191,15 @@ class ChatTemplate:
         return rendered(
             self.format.source, messages, **{**names, "seconds": None, "add_generation_prompt": True, **options}
         )
+
+    @cached_property
+    def thought_marks(self) -> tuple[str, str] | None:
+        """The marks around thoughts, of the template or among the checkpoint's tokens; None if there are none."""
+        if channel := next((marks for marks in CHANNELS.items() if marks[0] in self.format.source), None):
+            return channel
+        tokens = (str(token.content) for token in self._tokenizer.added_tokens_decoder.values())
+        found = END_OF_THOUGHTS.search("\n".join([self.format.source, *tokens]))
+        return (found[0].replace("/", "", 1), found[0]) if found else None
 
     def _takes_parts(self, role: str) -> bool:
         """Return whether the template takes a role's content as a list of parts, because it leaves out a bare text.

@@ -81,13 +81,13 @@ def raised_by_a_library(error: BaseException) -> bool:
     return type(error).__name__ == PANIC or any(IN_A_LIBRARY.search(frame.filename) for frame in frames)
 
 
-def import_libraries() -> None:
-    """Import torch and transformers, which takes seconds.
+def import_libraries(packed: bool = False) -> None:
+    """Import torch, and for a model that does not stay packed transformers, which takes seconds.
 
     Raises:
         LoadError: see `import_explained`.
     """
-    for name in LIBRARIES:
+    for name in LIBRARIES[:1] if packed else LIBRARIES:
         with import_explained(name), ended_by_ctrl_c():
             importlib.import_module(name)
 

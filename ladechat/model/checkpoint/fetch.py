@@ -93,3 +93,8 @@ def _gguf(name: str) -> Path:
     if path is None:
         raise LoadError("model_not_found", f"There is no file {name}.", "Check the path; of the hub, fetch it first.")
     return path
+
+
+def stays_packed(checkpoint: Path) -> bool:
+    """Return whether llama.cpp, which is installed, runs a checkpoint: a GGUF file."""
+    return is_gguf(checkpoint) and is_installed()

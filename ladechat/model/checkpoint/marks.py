@@ -8,9 +8,12 @@ have none. Its output is split at the guards, and the parts are tokenized one af
 import re
 from collections.abc import Collection, Iterator
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from tokenizers import AddedToken
-from transformers import PreTrainedTokenizerBase
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 GUARD = "\udfff"
 """Half a surrogate pair: it occurs in no text, as UTF-8 cannot encode it."""
@@ -25,7 +28,7 @@ REMEMBERED = 512
 class Marks:
     """The marks of a tokenizer."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:
         self._tokenizer = tokenizer
         self._names: dict[int, AddedToken] = {}  # other added tokens are words and runs of spaces
         for number, token in tokenizer.added_tokens_decoder.items():

@@ -50,16 +50,22 @@ class Build:
         self._path: Path | None = None
         self._thread: threading.Thread | None = None
 
+    def find(self) -> None:
+        """Take a library that was built before, if there is one; nothing is built."""
+        with contextlib.suppress(BuildError, NotPrivate, OSError):
+            _, key = _command_and_key(self._processor)
+            self._path = found(self._where(), key)
+
     def start(self) -> None:
-        """Start the build in the background, unless it was started before."""
-        if self._thread is None:
+        """Start the build in the background, unless it was started before, or a library was found."""
+        if self._thread is None and self._path is None:
             self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
 
     @property
     def finished(self) -> bool:
         """Whether `library` does not wait."""
-        return self._thread is not None and not self._thread.is_alive()
+        return self._path is not None or (self._thread is not None and not self._thread.is_alive())
 
     def library(self) -> Path:
         """Return the path of the library. Waits until it is built.
@@ -82,12 +88,14 @@ class Build:
 
     def _run(self) -> None:
         try:
-            folder = private_folder(self._folder) if self._folder else executable_folder("kernels")
-            self._path = built(folder, self._processor)
+            self._path = built(self._where(), self._processor)
         except BuildError as error:
             self._error = error
         except (NotPrivate, OSError) as error:
             self._error = BuildError(f"The kernels cannot be built: {str(error).removesuffix('.')}.")
+
+    def _where(self) -> Path:
+        return private_folder(self._folder) if self._folder else executable_folder("kernels")
 
 
 def compiler() -> list[str]:
@@ -132,18 +140,10 @@ def built(folder: Path, processor: str = "native") -> Path:
         BuildError: there is no compiler, or it fails.
         OSError: the folder cannot be written to.
     """
-    # Older versions of clang support only -mcpu for ARM.
-    architecture = "-mcpu" if platform.machine() in ("arm64", "aarch64") else "-march"
-    command = [*compiler(), *FLAGS, f"{architecture}={processor}"]
-    content = b"\0".join(source.read_bytes() for source in SOURCES)
-    about = repr((command, _processor() if processor == "native" else "", platform.machine(), content))
-    key = _digest(about.encode())
-    for library in folder.glob(f"{key}.*.so"):
-        if library.name == f"{key}.{_digest(library.read_bytes())}.so":
-            with contextlib.suppress(OSError):
-                library.touch()  # so that it counts as used
-            return library
-        library.unlink(missing_ok=True)
+    command, key = _command_and_key(processor)
+    library = found(folder, key)
+    if library is not None:
+        return library
     partial = folder / f"{key}.{os.getpid()}.{threading.get_ident()}.partial"
     try:
         _compile([*command, *(str(source) for source in SOURCES if source.suffix == ".cpp"), "-o", str(partial)])
@@ -153,6 +153,27 @@ def built(folder: Path, processor: str = "native") -> Path:
         partial.unlink(missing_ok=True)
     _delete_old(folder)
     return library
+
+
+def found(folder: Path, key: str) -> Path | None:
+    """Return the whole library in the folder whose name begins with a key; None if there is none."""
+    for library in folder.glob(f"{key}.*.so"):
+        if library.name == f"{key}.{_digest(library.read_bytes())}.so":
+            with contextlib.suppress(OSError):
+                library.touch()  # so that it counts as used
+            return library
+        library.unlink(missing_ok=True)
+    return None
+
+
+def _command_and_key(processor: str) -> tuple[list[str], str]:
+    """Return the compiler's command, without files, and the digest of all that the library depends on."""
+    # Older versions of clang support only -mcpu for ARM.
+    architecture = "-mcpu" if platform.machine() in ("arm64", "aarch64") else "-march"
+    command = [*compiler(), *FLAGS, f"{architecture}={processor}"]
+    content = b"\0".join(source.read_bytes() for source in SOURCES)
+    about = repr((command, _processor() if processor == "native" else "", platform.machine(), content))
+    return command, _digest(about.encode())
 
 
 def _digest(content: bytes) -> str:

@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from transformers import GenerationConfig
+from typing import TYPE_CHECKING, Any
 
 from ladechat.model.checkpoint.files import NoObject, is_gguf, read_object
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig
 
 FILE = "generation_config.json"
 MOST_OF_A_NUMBER = 1e38
@@ -100,8 +101,10 @@ def read_generation_config(folder: Path) -> GenerationFile:
     return GenerationFile(values, tuple(left_out))
 
 
-def generation_config(folder: Path, config: Any) -> GenerationConfig | None:
+def generation_config(folder: Path, config: Any) -> "GenerationConfig | None":
     """Return a model's generation config; None where it has no file, and transformers derives it from config.json."""
+    from transformers import GenerationConfig
+
     if is_gguf(folder):
         return GenerationConfig.from_model_config(config)
     file = read_generation_config(folder)

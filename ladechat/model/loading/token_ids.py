@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from jinja2 import TemplateError
-from transformers import PreTrainedTokenizerBase
 
 from ladechat.model.checkpoint.chat_template import ChatTemplate, TemplateMessage
 from ladechat.model.checkpoint.marks import is_role_mark
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 KNOWN_ENDS = (
     *("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "<end_of_turn>", "<|end_of_turn|>", "<|return|>"),
@@ -36,7 +39,7 @@ class Ends:
     notices: tuple[str, ...]
 
 
-def end_tokens(named: Iterable[object], tokenizer: PreTrainedTokenizerBase, vocabulary: int) -> Ends:
+def end_tokens(named: Iterable[object], tokenizer: "PreTrainedTokenizerBase", vocabulary: int) -> Ends:
     """Return the tokens that end an answer of a model.
 
     The template is examined because many checkpoints name only the end of a text as `eos_token_id`, while their turns
@@ -74,7 +77,7 @@ def end_tokens(named: Iterable[object], tokenizer: PreTrainedTokenizerBase, voca
     return Ends(frozenset(ids | {added[token] for token in found}), tuple(notices))
 
 
-def template_end(tokenizer: PreTrainedTokenizerBase, added: Mapping[str, int]) -> tuple[str | None, object]:
+def template_end(tokenizer: "PreTrainedTokenizerBase", added: Mapping[str, int]) -> tuple[str | None, object]:
     """Return the added token that the template writes after an answer, if any; and its error if it writes none.
 
     Where no token follows the last answer of a conversation, the beginning of the next turn ends it, as in GLM's.
@@ -101,7 +104,7 @@ class UnknownToken(ValueError):
     hint = "Leave it out, or use a copy of the model whose embeddings were resized to its tokenizer."
 
 
-def check_ids(token_ids: Sequence[int], embeddings: int, tokenizer: PreTrainedTokenizerBase) -> None:
+def check_ids(token_ids: Sequence[int], embeddings: int, tokenizer: "PreTrainedTokenizerBase") -> None:
     """Refuse a prompt that no pass could read: on a GPU, looking up such an id would end the engine.
 
     Raises:
@@ -113,7 +116,7 @@ def check_ids(token_ids: Sequence[int], embeddings: int, tokenizer: PreTrainedTo
         raise UnknownToken(f"The prompt has {_named(unknown, tokenizer)}, {only}")
 
 
-def beyond_embeddings(embeddings: int, tokenizer: PreTrainedTokenizerBase) -> str | None:
+def beyond_embeddings(embeddings: int, tokenizer: "PreTrainedTokenizerBase") -> str | None:
     """Return a sentence about the tokenizer's tokens without embedding; None where there are none."""
     beyond = sorted(token_id for token_id in tokenizer.get_vocab().values() if token_id >= embeddings)
     if not beyond:
@@ -122,6 +125,6 @@ def beyond_embeddings(embeddings: int, tokenizer: PreTrainedTokenizerBase) -> st
     return f"{len(beyond):,} tokens of the tokenizer are beyond the model's embeddings, as {first}."
 
 
-def _named(token_id: int, tokenizer: PreTrainedTokenizerBase) -> str:
+def _named(token_id: int, tokenizer: "PreTrainedTokenizerBase") -> str:
     token = tokenizer.convert_ids_to_tokens(token_id) if token_id >= 0 else None
     return f"the token id {token_id}" if token is None else f"the token {str(token)[:80]!r} (id {token_id})"

@@ -27,11 +27,9 @@ from ladechat.model.loading.config import read_config
 from ladechat.model.loading.generation_config import generation_config
 from ladechat.model.loading.gguf_file import GgufFile, gguf_config, read_gguf, unreadable
 from ladechat.model.loading.gguf_file import check_tensors as check_gguf_tensors
+from ladechat.model.loading.progress import FractionProgress
 from ladechat.model.loading.quantization import weight_only_config
 from ladechat.model.runners.out_of_memory import memory_is_used_up
-
-FractionProgress = Callable[[float], None]
-"""Called with the fraction that is done, 0 to 1."""
 
 BAR_OF_WEIGHTS = "Loading weights"
 """transformers' label of its progress bar for reading weights."""

@@ -22,7 +22,8 @@ from transformers.utils.import_utils import is_accelerate_available
 
 from ladechat.installing import command_for_extra
 from ladechat.model.checkpoint.files import LoadError, in_words
-from ladechat.model.loading.memory import free_memory, weight_bytes
+from ladechat.model.loading.memory import free_memory
+from ladechat.model.loading.needed_memory import weight_bytes
 from ladechat.private_folder import NotPrivate, private_folder, private_path
 
 OPTION = "--tensor-parallel"

@@ -1,12 +1,15 @@
 """The logits of a pass: their argmax, and whether two computations of them differ by rounding only."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from ladechat.decoder.runner import Runner
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 COARSE = 0.1
 LARGEST_DEVIATION = {torch.float64: 1e-3, torch.float32: 1e-3, torch.float16: COARSE, torch.bfloat16: COARSE}
@@ -81,7 +84,7 @@ def deviation(logits: torch.Tensor, expected: torch.Tensor) -> float:
     return off / spread if spread else torch.inf
 
 
-def agree(logits: torch.Tensor, expected: torch.Tensor, model: PreTrainedModel) -> bool:
+def agree(logits: torch.Tensor, expected: torch.Tensor, model: "PreTrainedModel") -> bool:
     """Return whether (vocabulary,) float32 logits differ by no more than rounding in the model's type explains."""
     allowed = LARGEST_DEVIATION.get(model.dtype, COARSE)
     # Activations of quantised models may be rounded as coarsely as their weights.
@@ -90,7 +93,7 @@ def agree(logits: torch.Tensor, expected: torch.Tensor, model: PreTrainedModel) 
     return deviation(logits, expected) <= allowed  # false for NaN
 
 
-def ordinary_tokens(model: PreTrainedModel) -> list[int]:
+def ordinary_tokens(model: "PreTrainedModel") -> list[int]:
     """Return twelve different tokens for a check of a model's passes."""
     vocabulary: int = model.config.get_text_config(decoder=True).vocab_size
     step = STEP if vocabulary % STEP else STEP + 1

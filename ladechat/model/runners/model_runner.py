@@ -1,12 +1,14 @@
 """The interface of a runner that the engine loads: the decode loop's, and what the engine itself asks of a model."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 
 from ladechat.decoder.runner import Runner
-from ladechat.model.runners.layer_loop import LayerLoop
+
+if TYPE_CHECKING:
+    from ladechat.model.runners.layer_loop import LayerLoop
 
 
 class Cache(Protocol):
@@ -26,7 +28,7 @@ class ModelRunner(Runner, Protocol):
     """
 
     @property
-    def loop(self) -> LayerLoop | None:
+    def loop(self) -> "LayerLoop | None":
         """The model's layers one by one; None where passes give logits alone."""
         ...
 

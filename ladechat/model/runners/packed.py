@@ -73,8 +73,8 @@ class PackedRunner:
         context_length: the number of positions it may use.
         threads: the number of threads that compute.
         slots: the most slots of one call of the library; a larger pass takes several.
-        kernels: those that look for the largest logits, from the first prompt after they are built; None leaves it to
-            torch, which takes up to ten times as long right after a pass.
+        kernels: those that look for the largest logits; None leaves it to torch, which takes up to ten times as long
+            right after a pass. Those that have to be built first are used from the first prompt after that.
 
     Attributes:
         loop: None; passes give logits alone.
@@ -121,9 +121,10 @@ class PackedRunner:
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
         if not 0 < len(tokens) <= self.context_length:
             raise ValueError(f"A prompt of {len(tokens)} tokens does not fit a context of {self.context_length}.")
-        self._take_kernels()
         wanted = list(tokens[:-1])
-        self._truncate(common_prefix(self._tokens, wanted))
+        shared = common_prefix(self._tokens, wanted)
+        self._take_kernels(worth_a_build=shared > len(self._tokens) / 2)
+        self._truncate(shared)
         self._reserve(len(wanted) - len(self._tokens))
         while len(self._tokens) < len(wanted):
             self._read(wanted[len(self._tokens) :][: self._slots])
@@ -220,8 +221,10 @@ class PackedRunner:
     def use_graphs(self) -> None:
         """See `ModelRunner.use_graphs`; llama.cpp records what can be recorded."""
 
-    def _take_kernels(self) -> None:
-        """Use the kernels if they are built by now."""
+    def _take_kernels(self, worth_a_build: bool) -> None:
+        """Use the kernels if they are built by now. Their build, of seconds, starts where a conversation goes on."""
+        if self._kernels is not None and worth_a_build:
+            self._kernels.start()
         if self._kernels is not None and self._kernels.finished:
             with suppress(BuildError):  # torch does it, too
                 self._library = load_library(self._kernels, self._threads)

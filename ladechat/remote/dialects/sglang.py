@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from ladechat.engine_process.thoughts import TOKENS_OF_A_MARK
 from ladechat.protocol import ServerFigures
+from ladechat.protocol.values import RIVALS
 from ladechat.remote.connection import Connection
 from ladechat.remote.dialects.dialect import Request, reason_of
 from ladechat.remote.faults import NotThere, ServerFault
-from ladechat.remote.json_values import at, count_at, counts_at, list_at, text_at
-from ladechat.remote.reports import Asked, Prompt, Report, step_of
+from ladechat.remote.json_values import at, count_at, counts_at, list_at, logprob_at, text_at
+from ladechat.remote.reports import Asked, Prompt, Report, rivals_of, step_of
 from ladechat.remote.thoughts import OPEN
 
 SEEDS = 2**32
-TOKENS_OF_A_MARK = 8
-"""The tokens at the end of a prompt that may be a mark, with line breaks."""
 
 
 class SGLang:
@@ -48,6 +48,7 @@ class SGLang:
             **({"sampling_seed": asked.seed % SEEDS} if settings.temperature else {}),
         }
         body = {"input_ids": prompt, "sampling_params": sampling, "stream": True, "return_logprob": True}
+        body |= {"top_logprobs_num": RIVALS, "return_text_in_logprobs": True} if asked.rivals else {}
         thinks = not asked.goes_on and await self._opens_thoughts(connection, asked.model, prompt[-TOKENS_OF_A_MARK:])
         return Request(f"{connection.address.root}/generate", body, thinks)
 
@@ -101,9 +102,11 @@ class GenerateReader:
         if cumulative or not self._tokens:
             text, self._characters = text[self._characters :], len(text)
         reported = list_at(meta, "output_token_logprobs")[-new:]
-        logprobs = [min(0.0, float(one)) if isinstance(one := at(each, 0), int | float) else 0.0 for each in reported]
+        logprobs = [logprob_at(each, 0) for each in reported]
         texts = [text_at(each, 2) for each in reported]
         step = step_of(text, whole_ids[-new:] if len(whole_ids) >= new else [0] * new, "", texts, logprobs)
+        likely = list_at(meta, "output_top_logprobs")[-new:]
+        step = replace(step, rivals=[rivals_of(list_at(each), 2, 0) for each in likely])
         if checked is None:  # no speculation: a pass for each token
             return replace(step, passes=new)
         return replace(step, passes=max(1, checked - self._checked + (self._tokens == 0 and checked > 0)))

@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from ladechat.protocol.values import RIVALS
 from ladechat.remote.dialects.openai import ChatReader, OpenAI
-from ladechat.remote.json_values import at, count_at, counts_at, list_at, number_at, text_at
+from ladechat.remote.json_values import at, count_at, counts_at, list_at, logprob_at, number_at, text_at
 from ladechat.remote.mending import pass_tokens
-from ladechat.remote.reports import Asked, Ended, Prompt, Report, step_of
-
-LEAST_LOGPROB = -9999.0
-"""What vLLM says in the place of minus infinity."""
+from ladechat.remote.reports import Asked, Ended, Prompt, Report, rivals_of, step_of
 
 
 class VLLM(OpenAI):
@@ -34,6 +32,7 @@ class VLLM(OpenAI):
             "repetition_penalty": settings.repetition_penalty,
             "return_token_ids": True,
             "logprobs": True,
+            **({"top_logprobs": RIVALS} if asked.rivals else {}),
             **({"continue_final_message": True, "add_generation_prompt": False} if asked.goes_on else {}),
         }
 
@@ -77,8 +76,9 @@ class VLLMReader(ChatReader):
         if not token_ids:
             self._before += text
             return
-        texts, logprobs = [text_at(one, "token") for one in reported], [_logprob(one) for one in reported]
-        yield step_of(self._before + text, token_ids, thought, texts, logprobs)
+        texts, logprobs = [text_at(one, "token") for one in reported], [logprob_at(one, "logprob") for one in reported]
+        rivals = [rivals_of(list_at(one, "top_logprobs"), "token", "logprob") for one in reported]
+        yield replace(step_of(self._before + text, token_ids, thought, texts, logprobs), rivals=rivals)
         self._before = ""
         self._chunks.append(len(token_ids))
 
@@ -89,8 +89,3 @@ class VLLMReader(ChatReader):
             self.add_figures(passes=len(passes))
         mended = passes if passes is not None and passes != self._chunks else []
         return replace(super().ended(finish), pass_tokens=mended)
-
-
-def _logprob(reported: Any) -> float:
-    value = at(reported, "logprob")
-    return max(float(value), LEAST_LOGPROB) if isinstance(value, int | float) and value <= 0 else 0.0

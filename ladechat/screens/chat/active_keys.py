@@ -1,19 +1,18 @@
 """The keys that act now."""
 
-from collections.abc import Iterator
-
 from textual.binding import ActiveBinding
 
 from ladechat.keys import (
-    EXPLAIN_KEY,
+    EARLIER_KEYS,
     LEFT_OUT_OF_THE_FOOTER,
     LEFT_OUT_WHERE_NARROW,
     LEFT_OUT_WHILE_LOOKING,
-    PACE_KEYS,
-    WALK_KEYS,
+    PACE_IDS,
+    WALK_IDS,
 )
+from ladechat.own_keys import keys_of
 from ladechat.screens.chat.context import ChatContext
-from ladechat.screens.footer import leave_out, relabel, say_unit
+from ladechat.screens.footer import change, leave_out, relabel, say_unit
 
 
 class ActiveKeys:
@@ -30,7 +29,7 @@ class ActiveKeys:
 
     def show(self) -> None:
         """Update the prompt and the footer if other keys are active."""
-        session, keys = self._session, frozenset(self._acting())
+        session, keys = self._session, self._acting()
         shown = (keys, session.pace, session.can_stop, self._prompt.is_blank, self._narrow)
         if shown != self._shown:
             self._shown = shown
@@ -39,21 +38,23 @@ class ActiveKeys:
 
     def lend(self) -> None:
         """Lend the arrow keys to looking back until something is typed, even if the prompt has text."""
-        self._prompt.lent = frozenset(WALK_KEYS if self._presenter.inspection.running else ())
+        walks = WALK_IDS if self._presenter.inspection.running else ()
+        self._prompt.lent = keys_of(self._screen._bindings, walks)
         self.show()
         self._screen.refresh_bindings()
 
-    def _acting(self) -> Iterator[str]:
-        """Yield the keys of the screen that are not typed while the prompt is empty."""
-        yield EXPLAIN_KEY
-        if self._session.asking:
-            yield from (binding.key for binding in PACE_KEYS)
+    def _acting(self) -> frozenset[str]:
+        """Return the keys of the screen that are not typed while the prompt is empty."""
+        acting = ["explain", *(PACE_IDS if self._session.asking else ())]
         if self._session.waiting:
-            yield "up"
+            acting.append("take_back")
+        if self._presenter.chosen is not None:
+            acting.append("delete_question")
         if self._presenter.inspection.running:
-            yield from WALK_KEYS
+            acting += WALK_IDS
         elif self._presenter.answers.latest is not None:
-            yield "left"
+            acting.append("look_back")
+        return keys_of(self._screen._bindings, acting)
 
     def in_footer(self, bindings: dict[str, ActiveBinding]) -> dict[str, ActiveBinding]:
         """Return the bindings with labels for now, and without those that give way to others in the footer.
@@ -71,10 +72,12 @@ class ActiveKeys:
             relabel(bindings, "take_step", self._presenter.unit.capitalize())
             leave_out(bindings, LEFT_OUT_WHERE_NARROW)
         if not self._prompt.is_blank:
-            leave_out(bindings, ["explain", *(binding.id for binding in PACE_KEYS if binding.id)])
+            leave_out(bindings, ("explain", *PACE_IDS))
         elif any(active.binding.id == "pause" for active in bindings.values()):
             leave_out(bindings, (*LEFT_OUT_OF_THE_FOOTER, "explain") if narrow else LEFT_OUT_OF_THE_FOOTER)
-        if self._presenter.inspection.running:
+        if self._presenter.chosen is not None:
+            change(bindings, [key.id for key in EARLIER_KEYS], show=True)
+        if self._presenter.inspection.running or self._presenter.chosen is not None:
             leave_out(bindings, LEFT_OUT_WHILE_LOOKING)
         elif self._session.asking:
             leave_out(bindings, ("look_back",))

@@ -13,6 +13,7 @@ from ladechat.widgets.presenter import ENDED
 from ladechat.widgets.prompt.prompt import Prompt
 
 STOP_FIRST = "Stop the answer first (Esc)."
+SECONDS_FOR_A_PATH = 15.0
 START_AGAIN = "F5 starts it again"
 OTHER_MODEL = "/model NAME takes another model"
 OF_THE_MODEL = ("model_not_found", "no_safetensors", "unsupported_architecture")
@@ -59,6 +60,12 @@ class ChatContext:
         if self.engine_command:
             self._way_on = START_AGAIN
         self.view.presenter.say(f"{ENDED} · {self._way_on}")
+
+    def report(self, text: str) -> None:
+        """Say what has ended in a line of the conversation, which stays; also in a message if that is out of view."""
+        if self.view.presenter.answering or not (self.screen.is_current and self.view.transcript.follows_end):
+            self.notify(text, timeout=SECONDS_FOR_A_PATH)
+        self.view.presenter.note(text)
 
     def refuse(self, why: str, command: str | None = None, severity: SeverityLevel = "warning") -> None:
         """Report why an action is refused. The command typed for it is put back into the prompt, to be corrected or

@@ -9,8 +9,9 @@ from ladechat.screens.chat.questions import Questions, too_long
 from ladechat.screens.learn.lesson_session import lesson_session
 from ladechat.screens.learn.screen import LearnScreen
 from ladechat.screens.race import RaceScreen
+from ladechat.session.conversations.saved import shortened
 from ladechat.session.engine import State
-from ladechat.session.measuring import ONE_WAY
+from ladechat.session.measuring import ONE_WAY, Measuring
 from ladechat.widgets.formatting import name_of
 
 RACE_OPTIONS = (
@@ -39,7 +40,13 @@ class OtherScreens:
             self._chat.refuse(why or "Type a question first: the race is about its answer.")
         else:
             self._questions.end_editing()
-            self._chat.screen.app.push_screen(RaceScreen(measuring))
+            self._chat.screen.app.push_screen(RaceScreen(measuring), lambda _: self._say_how_it_ended(measuring))
+
+    def _say_how_it_ended(self, race: Measuring) -> None:
+        """Leave a line about a race in the conversation."""
+        if any(lane.steps for lane in race.lanes):
+            lines = race.conclusions()[:2]
+            self._chat.view.presenter.note(f"Race on ‘{shortened(race.question)}’: {' · '.join(lines)}")
 
     def _why_no_race(self) -> str:
         """Return why no race can start now, in a sentence; "" if one can."""

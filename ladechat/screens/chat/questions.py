@@ -1,4 +1,4 @@
-"""The questions: sending them, the queue of those sent during an answer, and the last one once more."""
+"""The questions: sending them, the queue of those sent during an answer, earlier ones once more, and their variants."""
 
 from textual.widgets import Label
 
@@ -7,10 +7,17 @@ from ladechat.screens.chat.context import STOP_FIRST, Available, ChatContext
 from ladechat.screens.chat.typed_question import TypedQuestion
 from ladechat.session.conversations.conversation import NOTHING_ANSWERED, CannotContinue
 from ladechat.session.conversations.prompt_history import PromptHistory
+from ladechat.session.conversations.saved import Branch
 from ladechat.session.engine import State
 from ladechat.widgets.prompt.above_prompt import WaitingQuestions
+from ladechat.widgets.transcript.transcript import QuestionPointedAt
 
-EDITING = "Editing the last question; Esc keeps it and its answer."
+EDITING = "Editing question {} of {}. It stays, too, with all after it; Esc cancels."
+CHOSEN = "Question {} of {}. What you ask follows it; all after it stays as a variant."
+ONLY_VARIANT = "There is no other variant of this question: Ctrl+R answers it again, Ctrl+T edits it."
+ONLY_FIRST = "The first question stays, as it has no other variant. Ctrl+L begins a new conversation."
+DELETED = "Deleted, with all after it. /undelete brings it back."
+NOTHING_DELETED = "Nothing is deleted in this conversation."
 ENDS_EDITING = (Asked, ConversationCleared, ConversationOpened, ExchangeRemoved, TurnStarted)
 """The events after which the last question or its answer is another one."""
 WAITING_FIRST = "Questions that wait are asked first; ↑ takes the last of them back."
@@ -22,14 +29,14 @@ def too_long(text: str) -> str:
 
 
 class Questions:
-    """Sends questions, and offers them in the prompt for editing. The last question and its answer stay until the
-    edited one is sent.
+    """Sends questions, and offers them in the prompt for editing. An edited question and all after it stay until it is
+    sent, and can be shown again after that.
 
     Args:
         chat: the session and the prompt.
         typed: adds the files that a question names.
         queue: shows the questions that wait.
-        editing: is shown while the last question is being edited.
+        where: says where the next question goes, if it is not asked after all others.
         history: the questions of earlier sessions; None: they are not saved.
     """
 
@@ -38,15 +45,20 @@ class Questions:
         chat: ChatContext,
         typed: TypedQuestion,
         queue: WaitingQuestions,
-        editing: Label,
+        where: Label,
         history: PromptHistory | None,
     ) -> None:
         self._chat, self._session, self._prompt, self._typed = chat, chat.session, chat.prompt, typed
-        self._queue, self._editing, self._history = queue, editing, history
-        self._editing.display = False
+        self._queue, self._where, self._history = queue, where, history
+        self._presenter, self._transcript = chat.view.presenter, chat.view.transcript
+        self._editing: int | None = None  # the place of the exchange whose question is being edited
+        self._labelled: tuple[object, ...] = ()
+        self._where.display = False
         self.available: Available = {
             "take_back": lambda: bool(self._session.waiting),
-            "leave_editing": lambda: self._editing.display,
+            "leave_editing": lambda: self._editing is not None,
+            "leave_question": lambda: self._presenter.chosen is not None,
+            "delete": lambda: self._presenter.chosen is not None,
         }
 
     def remember(self) -> None:
@@ -57,9 +69,26 @@ class Questions:
             if problem:
                 self._chat.notify(problem, severity="warning", timeout=10)
 
-    def show_queue(self) -> None:
-        """Show the questions that wait."""
+    @property
+    def _place(self) -> int:
+        """The place of the chosen question, or else of the last one."""
+        return len(self._presenter.questions) - 1 if self._presenter.chosen is None else self._presenter.chosen
+
+    def show(self) -> None:
+        """Show the questions that wait, the variants of others, and where the next one goes if not to the end."""
         self._queue.questions = self._session.waiting
+        conversation, tree = self._session.conversation, self._session.conversation.tree
+        labelled = (self._transcript.blocks, self._presenter.chosen, *tree.path)
+        if labelled != self._labelled:
+            self._labelled, variants = labelled, tree.variants
+            for place, (block, number) in enumerate(zip(self._presenter.questions, tree.path, strict=False)):
+                of = variants[tree.parents[number]]
+                self._transcript.label(block, of.index(number) + 1, len(of), chosen=place == self._presenter.chosen)
+        text, at = (CHOSEN, self._presenter.chosen) if self._editing is None else (EDITING, self._editing)
+        said = "" if at is None else text.format(at + 1, len(conversation.exchanges))
+        if said != self._where.content:
+            self._where.display = bool(said)
+            self._where.update(said)
 
     def send(self, text: str) -> None:
         """Ask a question with its files, or put it into the queue; if it cannot be sent, give it back to the prompt."""
@@ -76,69 +105,130 @@ class Questions:
             self._prompt.offer(text)
             self._chat.notify(why, severity="warning")
             return
-        self._chat.view.transcript.anchor()
+        self._transcript.anchor()
         if self._session.asking:
             self._session.ask_later(question)
         else:
-            replacing = self._editing.display
+            chosen, place = self._presenter.chosen, self._editing
             self.end_editing()
-            self._session.ask(question, replacing=replacing)
+            self._session.ask(question, place if place is not None or chosen is None else chosen + 1)
 
     # --- editing ------------------------------------------------------------------------------------------------------
 
-    def offer(self, question: str, *, replacing: bool) -> None:
-        """Put a question into the prompt if it is empty: as a new question, or in place of the last one."""
+    def offer(self, question: str, place: int | None) -> None:
+        """Put a question into the prompt if it is empty: in place of an exchange, or as a new question."""
         if self._prompt.is_blank:
             self._prompt.offer(self._typed.typed(question))
-            self._editing.display = replacing
+            self._editing = place
+            self.show()
 
     def action_take_back(self) -> None:
         """Move the last question of the queue into the prompt."""
         if not self._prompt.is_blank:
             self._chat.notify("Send or clear first what stands in the prompt.", severity="warning")
         elif (waiting := self._session.take_back_waiting()) is not None:
-            self.offer(waiting.text, replacing=waiting.replacing)
+            self.offer(*waiting)
 
     def action_edit_question(self) -> None:
-        """Put the last question into the prompt."""
-        question = self._session.conversation.last_question
+        """Put the last question, or the chosen one, into the prompt."""
         if self._prompt.text:
             self._chat.refuse("Send or clear what is in the prompt first.")
-        elif self._session.asking:
-            self._chat.refuse(STOP_FIRST)
-        elif question is None:
-            self._chat.refuse(NOTHING_ANSWERED)
-        else:
-            self.offer(question, replacing=True)
+        elif self._may_act():
+            self.offer(self._session.conversation.exchanges[self._place].question, self._place)
             self._prompt.focus()
 
     def action_leave_editing(self) -> None:
-        """Cancel editing the last question: it stays as it was, and the prompt is cleared."""
-        if self._editing.display:
+        """Cancel editing a question: it stays as it was, and the prompt is cleared."""
+        if self._editing is not None:
             self.end_editing()
             self._prompt.clear()
 
     def end_editing(self) -> None:
         """Take the text in the prompt, if any, for a new question."""
-        self._editing.display = False
+        self._editing = None
+        self.show()
+
+    # --- earlier questions --------------------------------------------------------------------------------------------
+
+    def point_at(self, event: QuestionPointedAt) -> None:
+        """Choose a question that was clicked, unless it has no answer, or show another variant of it."""
+        questions = self._presenter.questions
+        if event.block in questions and self._may_act():
+            self._choose(questions.index(event.block))
+            if event.by:
+                self.action_variant(event.by)
+        self._prompt.focus()
+
+    def action_choose(self, by: int) -> None:
+        """Choose the question so many after the chosen one; after the last, none is chosen."""
+        if self._may_act():
+            place = max(self._place + by + (self._presenter.chosen is None), 0)
+            self._choose(place if place < len(self._presenter.questions) else None)
+
+    def action_leave_question(self) -> None:
+        """Choose no question."""
+        self._choose(None)
+
+    def action_variant(self, by: int) -> None:
+        """Show the variant so many after that of the last question, or of the chosen one; the first after the last."""
+        if self._may_act():
+            tree, chosen = self._session.conversation.tree, self._presenter.chosen
+            number = tree.path[self._place]
+            variants = tree.variants[tree.parents[number]]
+            if len(variants) > 1:
+                self._session.take(Branch(number=variants[(variants.index(number) + by) % len(variants)]))
+                self._choose(chosen)
+            else:
+                self._chat.refuse(ONLY_VARIANT)
+
+    def action_delete(self) -> None:
+        """Delete the chosen question, with its answer and all after it."""
+        if self._presenter.chosen is not None and self._may_act():
+            number = self._session.conversation.tree.path[self._presenter.chosen]
+            deleted = self._session.take(Branch(number=number, shown=False))
+            self._choose(None)
+            self._chat.notify(DELETED if deleted else ONLY_FIRST)
+
+    def action_undelete(self) -> None:
+        """Bring back what was deleted last."""
+        deleted = self._session.conversation.tree.deleted
+        if not deleted:
+            self._chat.refuse(NOTHING_DELETED)
+        elif self._may_act():
+            self._session.take(Branch(number=deleted[-1]))
+            self._choose(None)
+
+    def _choose(self, place: int | None) -> None:
+        """Choose a question, and scroll to it, or choose none, and follow the end."""
+        self._presenter.chosen = place
+        if place is None:
+            self._transcript.anchor()
+        else:
+            self._presenter.inspection.leave()
+            self._transcript.show_place(self._presenter.questions[place], 0, "")
+        self._session.changed()
+
+    def _may_act(self) -> bool:
+        """Return whether there is a question, and none is being answered; else report that."""
+        why = STOP_FIRST if self._session.asking else "" if self._session.conversation.begun else NOTHING_ANSWERED
+        if why:
+            self._chat.refuse(why)
+        return not why
 
     # --- once more ----------------------------------------------------------------------------------------------------
 
     def action_ask_again(self) -> None:
-        """Ask the last question again; the present answer is replaced, unless no new one comes."""
-        conversation = self._session.conversation
-        unanswered = conversation.unanswered
+        """Ask the last question, or the chosen one, again; what comes after it stays as another variant."""
+        conversation, place = self._session.conversation, self._place
+        unanswered = conversation.unanswered if self._presenter.chosen is None else None
         if self._session.state is State.ENDED:
             self._chat.refuse(self._chat.no_engine)
-        elif self._session.asking:
-            self._chat.refuse(STOP_FIRST)
-        elif self._session.waiting:
+        elif self._session.waiting and not self._session.asking:
             self._chat.refuse(WAITING_FIRST)
-        elif (question := unanswered or conversation.last_question) is None:
-            self._chat.refuse(NOTHING_ANSWERED)
-        else:
-            self._chat.view.transcript.anchor()
-            self._session.ask(question, replacing=unanswered is None)
+        elif unanswered or self._may_act():
+            question = unanswered or conversation.exchanges[place].question
+            self._transcript.anchor()
+            self._session.ask(question, None if unanswered else place)
             if self._prompt.text == self._typed.typed(question):  # given back when it got no answer
                 self._prompt.load_text("")
             if not self._session.requested.temperature:
@@ -157,5 +247,5 @@ class Questions:
             except CannotContinue as refused:
                 self._chat.refuse(str(refused))
             else:
-                self._chat.view.presenter.expect_answer()
-                self._chat.view.transcript.anchor()
+                self._presenter.expect_answer()
+                self._transcript.anchor()

@@ -16,7 +16,7 @@ from typing import cast
 from ladechat.files import why_unread
 from ladechat.formats import ENDINGS, FORMATS, ONE_FILE, ending
 from ladechat.protocol import MAX_LINE_BYTES, Event, encode
-from ladechat.screens.chat.context import ChatContext
+from ladechat.screens.chat.context import SECONDS_FOR_A_PATH, ChatContext
 from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.terminal.app_on_terminal import AppOnTerminal
@@ -27,7 +27,6 @@ from ladechat.session.recordings.recording import IDLE_SECONDS, Recording
 from ladechat.terminal import PROGRESS_LINES, in_page
 from ladechat.widgets.transcript.markdown import listings_of
 
-SECONDS_FOR_A_PATH = 15.0
 IN_PAGE = "In a browser /export takes nothing behind it: it writes a page into the server's folder."
 UNPAIRED = "A quotation mark has no partner; put a name with spaces or an apostrophe between two double ones."
 COMMAND = (sys.executable, "-P", "-m", "ladechat", "export")
@@ -47,14 +46,14 @@ class Recordings:
         self._chat, self._view, self._models = chat, chat.view, models
         self._recorder = chat.session.recorder
         self._recorded: Path | None = None
-        self._exporting: asyncio.Task[None] | None = None
+        self._exports: list[asyncio.Task[None]] = []
+        self._one_at_a_time = asyncio.Lock()
 
     async def end(self) -> None:
-        """Cancel an export when the app ends."""
-        if self._exporting is not None:
-            self._exporting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._exporting
+        """Cancel all exports when the app ends."""
+        for export in self._exports:
+            export.cancel()
+        await asyncio.gather(*self._exports, return_exceptions=True)
 
     # --- copies -------------------------------------------------------------------------------------------------------
 
@@ -159,8 +158,6 @@ class Recordings:
             words.insert(0, f"ladechat-{datetime.now():%Y-%m-%d-%H%M%S}.html")
         if in_page() and argument:
             self._chat.refuse(IN_PAGE)
-        elif self._exporting is not None:
-            self._chat.refuse("Another export is under way; it says when it has ended.")
         elif named and words[1:] and not words[1].startswith("-"):
             self._chat.refuse(ONE_FILE)
         elif named and not words[1:] and ending(Path(words[0])) not in FORMATS:
@@ -169,23 +166,32 @@ class Recordings:
             self._chat.refuse("There is nothing to export yet: ask something first.")
         else:
             out = Path(words[0]).expanduser().absolute()
-            self._exporting = asyncio.create_task(self._export(events, out, words[1:], self._chat.command))
+            less = ", without its beginning: of a long conversation the latest answers are kept"
+            done = f"Exported: {out}{less * self._recorder.shortened}."
+            if self._exports:
+                self._chat.notify("It begins when the export before it has ended.")
+            exporting = self._export(events, [str(out), *words[1:]], done, self._chat.command)
+            self._exports.append(asyncio.create_task(exporting))
 
-    async def _export(self, events: Sequence[Event], out: Path, options: Sequence[str], command: str) -> None:
-        shortened = self._recorder.shortened
-        self._view.show_export("exporting …")
-        try:
-            await export(events, [str(out), *options], lambda doing: self._view.show_export(f"exporting: {doing}"))
-        except ExportFailed as error:
-            if self._chat.screen.is_running:
-                self._chat.refuse(str(error), command, "error")
-        else:
-            less = ", without its beginning: of a long conversation the latest answers are kept" if shortened else ""
-            self._chat.notify(f"Exported: {out}{less}.", timeout=SECONDS_FOR_A_PATH)
-        finally:
-            self._exporting = None
-            if self._chat.screen.is_running:
-                self._view.show_export("")
+    async def _export(self, events: Sequence[Event], arguments: Sequence[str], done: str, command: str) -> None:
+        """Export when it is its turn, and say so in the conversation."""
+        async with self._one_at_a_time:
+            self._show_export("exporting …")
+            try:
+                await export(events, arguments, lambda doing: self._show_export(f"exporting: {doing}"))
+            except ExportFailed as error:
+                if self._chat.screen.is_running:
+                    self._chat.refuse(str(error), command, "error")
+            else:
+                self._chat.report(done)
+            finally:
+                del self._exports[0]
+                if self._chat.screen.is_running:
+                    self._show_export("")
+
+    def _show_export(self, doing: str) -> None:
+        more = len(self._exports) - 1
+        self._view.show_export(f"{doing}, {more} more" if doing and more > 0 else doing)
 
 
 # --- exports ----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from ladechat.widgets.dates import dated
 from ladechat.widgets.formatting import name_of
 
 REMOVED = "The conversation is not kept: its file has been removed."
+WHILE_ANSWERING = "During an answer, Enter shows a conversation to read; it can go on once the answer has ended."
 STILL_ANSWERED = "It opens once the answer has ended, or is stopped (Esc); until then it can be read."
 NOTHING_SAVED = "Nothing is kept: ladechat was started with --no-save."
 
@@ -59,7 +60,8 @@ class SavedConversations:
         if self.store is None:
             self._chat.refuse(NOTHING_SAVED)
         else:
-            self._chat.screen.app.push_screen(ConversationsScreen(self.store), self._open_chosen)
+            hint = WHILE_ANSWERING if self._session.asking else ""
+            self._chat.screen.app.push_screen(ConversationsScreen(self.store, hint), self._open_chosen)
 
     def action_forget(self) -> None:
         """Delete what drafting has learnt from answers. The conversations stay."""
@@ -119,7 +121,7 @@ class SavedConversations:
         """Show the title of a saved conversation, and when it was answered last, if that was in an earlier session."""
         conversation, title = self._session.conversation, ""
         if self.store is not None:
-            title = self.store.title or shortened(conversation.first_question or "")
+            title = self.store.title or (shortened(conversation.exchanges[0].question) if conversation.begun else "")
         if title and self._opened is not None and self._opened[0] == conversation.turn:
             title += f" · {self._opened[1]}"
         self._chat.view.show_title(title)

@@ -13,6 +13,7 @@ from textual.binding import ActiveBinding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Label, TextArea
 
+from ladechat.catalog import FIRST_QUESTIONS
 from ladechat.commands import COMMANDS
 from ladechat.keys import APP_KEYS
 from ladechat.preferences import SettingsFile
@@ -23,7 +24,7 @@ from ladechat.screens.chat.looking_back import LookingBack
 from ladechat.screens.chat.model_choice import Engines, ModelChoice
 from ladechat.screens.chat.other_screens import OtherScreens
 from ladechat.screens.chat.pace import PaceController
-from ladechat.screens.chat.questions import EDITING, ENDS_EDITING, Questions
+from ladechat.screens.chat.questions import ENDS_EDITING, Questions
 from ladechat.screens.chat.recordings import Recordings
 from ladechat.screens.chat.saved_conversations import SavedConversations
 from ladechat.screens.chat.settings import ChatSettings
@@ -49,6 +50,7 @@ from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.too_small import TooSmall
+from ladechat.widgets.transcript.transcript import QuestionPointedAt, Transcript
 
 QUIT_SECONDS = 2.0
 LEAST_PROMPT_ROWS = 3
@@ -97,9 +99,10 @@ class ChatScreen(StyledOnce[None]):
         self._frames = Frames(self, self._frame)
         self._prompt = prompt = Prompt(id="prompt")
         prompt.shown_at = math.inf
-        queue, editing, size = WaitingQuestions(), Label(EDITING, id="editing"), TypedSize()
+        prompt.offered = FIRST_QUESTIONS if welcome and not opened else ()
+        queue, where, size = WaitingQuestions(), Label(id="editing"), TypedSize()
         self._in_effect = InEffect(id="in-effect")
-        asking = Vertical(queue, editing, size, prompt.commands, prompt, self._in_effect, id="asking")
+        asking = Vertical(queue, where, size, prompt.commands, prompt, self._in_effect, id="asking")
         self.view = ConversationView(asking, "" if opened else welcome)
         self.view.presenter.may_continue = True
         self._finding = FindBar(self.view.transcript)
@@ -110,7 +113,7 @@ class ChatScreen(StyledOnce[None]):
         self._looking_back = LookingBack(chat, self._keys)
         pace = PaceController(chat, self._looking_back)
         self._typed_question = TypedQuestion(chat, size)
-        self._questions = Questions(chat, self._typed_question, queue, editing, history)
+        self._questions = Questions(chat, self._typed_question, queue, where, history)
         self._models = ModelChoice(chat, self._questions, model, engines, store)
         self.saved = SavedConversations(chat, store, self._models)
         self._recordings = Recordings(chat, self._models)
@@ -159,7 +162,8 @@ class ChatScreen(StyledOnce[None]):
         yield self._others.learn_command()
         for one in COMMANDS:
             if one.title:
-                yield SystemCommand(one.title, one.help, partial(self.app.run_action, one.action, self))
+                run = partial(self.app.run_action, one.action, self)
+                yield SystemCommand(one.title, f"/{one.name} · {one.help}", run)
         yield from self.settings.decoder_commands()
 
     # --- showing ------------------------------------------------------------------------------------------------------
@@ -190,6 +194,7 @@ class ChatScreen(StyledOnce[None]):
         """Start the engine once the screen is shown."""
         gc.enable()
         self._prompt.shown_at = monotonic()
+        self._session.watch(Watch(rivals=True))  # any token may be pointed at
         self._session.start()
 
     async def on_unmount(self) -> None:
@@ -203,7 +208,7 @@ class ChatScreen(StyledOnce[None]):
             waiting = describe_waiting(len(session.waiting), session.continuing_later)
             self.view.show_pace(session.pace.rate, session.pace.paused, waiting)
             self._keys.show()
-            self._questions.show_queue()
+            self._questions.show()
             conversation, formatted = session.conversation, self.view.transcript.formatted
             self._in_effect.show(conversation.system, conversation.max_new_tokens, formatted=formatted)
             self.view.show_search(session.looking_for)
@@ -234,11 +239,12 @@ class ChatScreen(StyledOnce[None]):
                     self._chat.show_ended(event)
                 elif isinstance(event, ENDS_EDITING):
                     self._questions.action_leave_editing()
+                    self._prompt.offered = ()
 
-    def give_back(self, question: str, replacing: bool) -> None:
+    def give_back(self, question: str, place: int | None) -> None:
         """Offer a question that got no answer in the prompt, to be sent again."""
         if self.is_running:
-            self._questions.offer(question, replacing=replacing)
+            self._questions.offer(question, place)
 
     # --- the prompt ---------------------------------------------------------------------------------------------------
 
@@ -246,6 +252,11 @@ class ChatScreen(StyledOnce[None]):
     def _send(self, event: Prompt.Sent) -> None:
         self._questions.send(event.text)
         self._looking_back.action_leave_steps()
+
+    @on(Transcript.Picked)
+    def _picked(self, event: Transcript.Picked) -> None:
+        self._questions.send(event.text)
+        self.set_focus(self._prompt)
 
     @on(Prompt.Commanded)
     async def _run_command(self, event: Prompt.Commanded) -> None:
@@ -290,6 +301,10 @@ class ChatScreen(StyledOnce[None]):
     def _step_pointed_at(self, event: StepPointedAt) -> None:
         self._looking_back.point_at(event)
 
+    @on(QuestionPointedAt)
+    def _question_pointed_at(self, event: QuestionPointedAt) -> None:
+        self._questions.point_at(event)
+
     @on(SeekBar.Sought, "#timeline")
     def _place_sought(self, event: SeekBar.Sought) -> None:
         self._looking_back.seek(event.fraction)
@@ -300,7 +315,7 @@ class ChatScreen(StyledOnce[None]):
 
     @on(LensPanel.Seen)
     def _lens_seen(self, event: LensPanel.Seen) -> None:
-        self._session.watch(Watch(lens=event.shown))
+        self._session.watch(Watch(lens=event.shown, rivals=True))
 
     # --- actions of the screen itself ---------------------------------------------------------------------------------
 

@@ -101,9 +101,12 @@ class ChatSettings:
         for info in self._decoders.values():
             yield SystemCommand(f"Decoder: {info.label}", info.help, partial(self._use_decoder, info))
 
-    def _decoder_choices(self) -> Iterable[tuple[str, str]]:
-        """Return the completions of /decoder: each name with its label."""
-        return ((info.name, info.label if info.label != info.name else "") for info in self._decoders.values())
+    def _decoder_choices(self) -> Iterable[tuple[str, str, str]]:
+        """Yield the completions of /decoder: each name with its label, and how it guesses."""
+        for info in self._decoders.values():
+            as_named = info.label.casefold() == info.name.replace("_", " ")
+            says = info.help if as_named else f"{info.label}: {info.help}"
+            yield info.name, info.label, says
 
     def move(self, moved: Slider.Changed) -> None:
         """Apply the value to which the user has moved a slider; another decoder's slider chooses that decoder."""
@@ -201,9 +204,9 @@ class ChatSettings:
             raise SettingRefused(f"max-new-tokens has to be {setting.wants}, {given(text)}.") from None
         self._session.changed()
 
-    def _theme_choices(self) -> Iterable[tuple[str, str]]:
+    def _theme_choices(self) -> Iterable[tuple[str, str, str]]:
         """Return the completions of /theme: the names of themes."""
-        return ((name, "") for name in sorted(self._app.available_themes))
+        return ((name, "", SETTINGS["theme"].help) for name in sorted(self._app.available_themes))
 
     def _take_look(self, text: str) -> None:
         if text not in list(Look):

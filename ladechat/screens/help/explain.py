@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ladechat.keys import EXPLAIN_KEYS
+from ladechat.own_keys import with_own_keys
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
@@ -40,7 +41,7 @@ class ExplainScreen(StyledOnce[None], ModalScreen[None]):
         with VerticalScroll():
             for name, text in self._explanations:
                 yield Static(Content(printable(name)), classes="heading")
-                yield Static(Content(printable(text)))
+                yield Static(Content(printable(with_own_keys(text, self.app))))
         yield MessageLine()
         yield KeyFooter()
         yield TooSmall()

@@ -16,6 +16,7 @@ from textual.widgets import Static
 from ladechat.catalog import SERVER
 from ladechat.commands import COMMANDS
 from ladechat.keys import HELP_KEYS, key_names
+from ladechat.own_keys import in_own_keys, keymap_of, with_own_keys
 from ladechat.protocol import DecoderInfo
 from ladechat.screens.footer import key_in_unit
 from ladechat.screens.styled_once import StyledOnce
@@ -111,7 +112,9 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
         super().__init__()
         self._first = first
         self._unit = unit
-        self._keys = [key_in_unit(one, unit) for one in screen.BINDINGS if isinstance(one, Binding)]
+        keymap = keymap_of(screen.app)
+        keys = (in_own_keys(one, keymap) for one in screen.BINDINGS if isinstance(one, Binding))
+        self._keys = [key_in_unit(one, unit) for one in keys]
         self._subjects = subjects
         self._decoders = list(decoders)
         self._served = any(info.name == SERVER.name for info in self._decoders)
@@ -122,7 +125,7 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
         with VerticalScroll():
             for heading, rows in self._sections():
                 yield Static(heading, classes="heading")
-                yield Static(_Table(rows))
+                yield Static(_Table([(name, with_own_keys(text, self.app)) for name, text in rows]))
         yield MessageLine()
         yield KeyFooter()
         yield TooSmall()

@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.widgets import Input, Label, OptionList
 
 from ladechat.conversation_keys import CONVERSATIONS_KEYS
+from ladechat.own_keys import with_own_keys
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.session.conversations.folder import ConversationInUse
 from ladechat.session.conversations.saved import SavedConversation
@@ -59,13 +60,14 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
 
     Args:
         store: the saved conversations.
+        hint: what to know first; it stands above the list while nothing else does.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(CONVERSATIONS_KEYS)
 
-    def __init__(self, store: ConversationStore) -> None:
+    def __init__(self, store: ConversationStore, hint: str = "") -> None:
         super().__init__()
-        self._store = store
+        self._store, self._hint = store, hint
         self._listing: Listing = ScannedConversations(())
         self._found: Sequence[Listed] = ()
         self._read: dict[Path, SavedConversation | None] = {}  # those whose excerpts were shown
@@ -148,8 +150,9 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self._shown_for = self._search.value
         self._found = self._listing.find(self._shown_for)
         self._list.show(len(self._found), lambda number: self._row(self._found[number]), place)
-        self._head.update(f"Conversations · {len(self._found):,}" if self._found else "Conversations")
-        self._say(self._store.unread or ("" if self._found else NONE_FOUND if self._listing.all else NONE_YET))
+        head = f"Conversations · {len(self._found):,}" if self._found else "Conversations"
+        self._head.update(head, layout=False)
+        self._say(self._store.unread or (self._hint if self._found else NONE_FOUND if self._listing.all else NONE_YET))
         self.refresh_bindings()
 
     def _row(self, conversation: Listed) -> Content:
@@ -178,7 +181,9 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         return self._read[conversation.path]
 
     def _say(self, text: str) -> None:
-        self._said.update(printable(text))
+        said = printable(with_own_keys(text, self.app))
+        if said != self._said.content:  # else the screen would be laid out for nothing, at every letter
+            self._said.update(said)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,9 @@
 """The messages of the app: shown on the current screen for some seconds, until they were seen."""
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping
+from datetime import datetime
 from time import monotonic
 
 from textual.app import App
@@ -9,6 +11,7 @@ from textual.events import Event, Key
 from textual.notifications import SeverityLevel
 from textual.reactive import reactive
 
+from ladechat.own_keys import Keymap, with_own_keys
 from ladechat.widgets.bars.message_line import ShownMessage
 from ladechat.widgets.flow import safe
 from ladechat.widgets.later import call_later
@@ -17,6 +20,8 @@ SECONDS_TO_READ: Mapping[SeverityLevel, float] = {"information": 5.0, "warning":
 """The seconds that a message is shown, unless a key, a click or another screen dismisses it."""
 SECONDS_BEFORE_KEYS = 1.0
 """Key presses do not dismiss a message in its first second, in case it was not seen."""
+REMEMBERED = 100
+"""The number of messages that can be read again."""
 
 
 class AppWithMessages(App[int], inherit_bindings=False):
@@ -27,6 +32,10 @@ class AppWithMessages(App[int], inherit_bindings=False):
 
     def __init__(self) -> None:
         super().__init__()
+        self.keymap: Keymap = {}
+        """The user's keys, by the ids of ours."""
+        self.messages: deque[tuple[datetime, ShownMessage]] = deque(maxlen=REMEMBERED)
+        """The last messages, each with its time."""
         self._said_at = self._said_until = 0.0
         self._key_since = False
         self.said_at_key: tuple[ShownMessage, ...] = ()
@@ -49,7 +58,8 @@ class AppWithMessages(App[int], inherit_bindings=False):
         """
         if self._key_since:
             self.clear_notifications()
-        now, new = monotonic(), ShownMessage(safe(message), severity)
+        now, new = monotonic(), ShownMessage(safe(with_own_keys(message, self)), severity)
+        self.messages.append((datetime.now(), new))
         self.said = (*(old for old in self.said if old != new), new)
         self._key_since, self._said_at = False, now
         self._said_until = max(self._said_until, now + (SECONDS_TO_READ[severity] if timeout is None else timeout))

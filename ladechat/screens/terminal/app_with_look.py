@@ -6,14 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 from textual import on
+from textual.binding import Binding
 from textual.command import Command, CommandPalette
 from textual.reactive import reactive
 from textual.theme import ThemeProvider
+from textual.widgets import TextArea
 
 from ladechat.contrast import readable_variables
+from ladechat.own_keys import own_keys
 from ladechat.palette import Depth, Look, Palette
-from ladechat.preferences import SettingsFile, SettingsRefused
+from ladechat.preferences import KEYS, SettingsFile, SettingsRefused
 from ladechat.screens.terminal.app_on_terminal import AppOnTerminal
+from ladechat.widgets.prompt.prompt import NOT_OF_THE_PROMPT, Prompt
 
 
 class CurrentThemeFirst(ThemeProvider):
@@ -38,6 +42,13 @@ class AppWithLook(AppOnTerminal, inherit_bindings=False):
         super().__init__()
         self._settings_file = settings_file
         self._theme_before = ""  # while the list of themes is open
+        if settings_file is not None:
+            of_prompt = [one for one in (*TextArea.BINDINGS, *Prompt.BINDINGS) if isinstance(one, Binding)]
+            taken = [one for one in of_prompt if one.action not in NOT_OF_THE_PROMPT]
+            palette = Binding(self.COMMAND_PALETTE_BINDING, "command_palette", "palette")
+            self.keymap, refused = own_keys(settings_file.preferences.keys, (*taken, palette))
+            for name, why in refused.items():
+                settings_file.leave_out((KEYS, name), why)
 
     def get_css_variables(self) -> dict[str, str]:
         """Return the colours of the theme, with text colours adjusted to the contrast that they need."""
@@ -78,7 +89,7 @@ class AppWithLook(AppOnTerminal, inherit_bindings=False):
         self.keep_settings(theme=name)
 
     def search_themes(self) -> None:
-        """Show the list of themes; the highlighted one is shown at once, and kept if it is taken."""
+        """Show the list of themes; the highlighted one is shown at once, and saved if it is taken."""
         self._theme_before = self.theme
         self.push_screen(CommandPalette([CurrentThemeFirst], placeholder="Search for themes…", id="themes"))
 

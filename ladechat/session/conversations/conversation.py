@@ -5,9 +5,19 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ladechat.protocol import Exchange, Generate, Message, Prefilling, Step, TurnFinished, TurnStarted
-from ladechat.session.conversations.saved import SavedConversation
+from ladechat.protocol import (
+    Exchange,
+    ExchangeRestored,
+    Generate,
+    Message,
+    Prefilling,
+    Step,
+    TurnFinished,
+    TurnStarted,
+)
+from ladechat.session.conversations.saved import Branch, SavedConversation
 from ladechat.session.conversations.store import ConversationStore
+from ladechat.session.conversations.tree import ROOT, ExchangeTree
 
 COMPLETE = "This answer is complete: the model itself ended it."
 NOT_ITS_OWN = "Another model, or none, wrote this answer, and only its own can be continued: ask it to go on."
@@ -20,14 +30,14 @@ class CannotContinue(Exception):
 
 
 class Waiting(NamedTuple):
-    """A queued question, and whether it replaces the last exchange."""
+    """A queued question, and the place of the exchange that it replaces; None if it stands after all."""
 
     text: str
-    replacing: bool = False
+    place: int | None = None
 
 
 class Conversation:
-    """The questions and answers so far, and the question that is being answered.
+    """The questions and answers so far, and the question that is being answered: a path through a tree of exchanges.
 
     Args:
         system: the system prompt of new conversations; the first message of each.
@@ -36,8 +46,8 @@ class Conversation:
         store: saves the answers; None: nothing is saved.
 
     Attributes:
+        tree: all exchanges.
         pending: the question that is being answered.
-        replaces: the exchange that the pending question replaces; None if it replaces none.
         unanswered: the last question, if it has no answer in the conversation: none was started, or it was broken off.
         continuing: whether the last answer is being continued.
         max_new_tokens: the longest answer from the next question on, in tokens; None: the engine's default.
@@ -54,13 +64,13 @@ class Conversation:
         store: ConversationStore | None = None,
     ) -> None:
         self.pending: Message | None = None
-        self.replaces: Exchange | None = None
         self.unanswered: str | None = None
         self.continuing = False
         self.usual_system = system or ""
         self.system = ""
         self._asked_with = ""  # the system prompt of the pending question
-        self._exchanges: list[Exchange] = []
+        self.tree = ExchangeTree()
+        self._before_pending: int | None = None  # number of shown exchanges before the pending question
         self.max_new_tokens = max_new_tokens
         self.model = model
         self._store = store
@@ -72,13 +82,24 @@ class Conversation:
         self._begin_as_usual()
 
     @property
+    def exchanges(self) -> list[Exchange]:
+        """The exchanges so far, without those that the pending question replaces."""
+        return [self.tree.exchanges[number] for number in self.tree.path[: self._before_pending]]
+
+    @property
+    def replaced(self) -> list[ExchangeRestored]:
+        """The exchanges that the pending question replaces, to be restored if no answer comes."""
+        path = self.tree.path[len(self.exchanges) :]
+        return [ExchangeRestored(exchange=self.tree.exchanges[number]) for number in path]
+
+    @property
     def messages(self) -> list[Message]:
         """All messages, as they are sent: this model's answers with token ids, which other models cannot use."""
         return self._said(self.system)
 
     def _said(self, system: str) -> list[Message]:
         said = [Message(role="system", content=system)] if system else []
-        for exchange in self._exchanges:
+        for exchange in self.exchanges:
             token_ids = exchange.token_ids if exchange.model == self.model else None
             said.append(Message(role="user", content=exchange.question))
             said.append(Message(role="assistant", content=exchange.answer, token_ids=token_ids))
@@ -87,29 +108,20 @@ class Conversation:
     @property
     def begun(self) -> bool:
         """Whether a question has been answered."""
-        return bool(self._exchanges)
+        return bool(self.exchanges)
 
-    @property
-    def first_question(self) -> str | None:
-        """The first question that was answered; None if there is none."""
-        return self._exchanges[0].question if self._exchanges else None
-
-    @property
-    def last_question(self) -> str | None:
-        """The last question that was answered; None if there is none."""
-        return self._exchanges[-1].question if self._exchanges else None
-
-    def ask(self, text: str, *, replacing: bool = False) -> Generate:
+    def ask(self, text: str, place: int | None = None) -> Generate:
         """Return the command that asks for an answer to `text`.
 
         Args:
             text: the question.
-            replacing: whether it replaces the last exchange, which is restored if no answer comes.
+            place: the index of the first exchange that it replaces, until its answer fails; None: it replaces none.
         """
         self.turn += 1
         self.unanswered = None
-        if replacing and self._exchanges:
-            self.replaces, self._latest = self._exchanges.pop(), None
+        self._before_pending = len(self.tree.path[:place])
+        if self.replaced:
+            self._latest = None
         self.pending, self._asked_with = Message(role="user", content=text), self.system
         return Generate(turn=self.turn, messages=[*self.messages, self.pending], max_new_tokens=self.max_new_tokens)
 
@@ -125,7 +137,7 @@ class Conversation:
         """
         if self.unanswered is not None:
             raise CannotContinue(UNANSWERED)
-        if not self._exchanges:
+        if not self.begun:
             raise CannotContinue(NOTHING_ANSWERED)
         token_ids = self.messages[-1].token_ids
         if not token_ids:
@@ -137,7 +149,7 @@ class Conversation:
             self.turn += 1
             self._latest = self.turn, 0, None
         turn, steps, seed = self._latest
-        system = self._exchanges[-1].system
+        system = self.exchanges[-1].system
         said = self._said(self.system if system is None else system)
         return Generate(turn=turn, messages=said, max_new_tokens=self.max_new_tokens, seed=seed, first_step=steps)
 
@@ -157,7 +169,7 @@ class Conversation:
         """
         text = text or self.unanswered or ""
         messages = [*self.messages, Message(role="user", content=text)] if text else self.messages[:-1]
-        if not text and not self._exchanges:
+        if not text and not self.begun:
             return None
         return Generate(turn=0, messages=messages, max_new_tokens=self.max_new_tokens)
 
@@ -170,7 +182,7 @@ class Conversation:
         """Return the end of an answer whose engine has died, as if it had been stopped after its last step; None if no
         step has arrived, or if it was to replace another answer, which is whole.
         """
-        return self._stopped() if self._steps and self.replaces is None else None
+        return self._stopped() if self._steps and not self.replaced else None
 
     def _stopped(self) -> TurnFinished:
         return TurnFinished(
@@ -198,10 +210,12 @@ class Conversation:
             return
         if self.continuing and self._latest is not None and event.turn == self._latest[0]:
             self._latest = event.turn, self._latest[1] + event.steps, self._seed
-            last = self._exchanges[-1]
+            number, last = self.tree.path[-1], self.exchanges[-1]
             answer, token_ids = last.answer + event.text, [*last.token_ids, *event.token_ids]
-            self._exchanges[-1] = replace(last, answer=answer, token_ids=token_ids, decoder=decoder)
-            self.continuing, replaces = False, True
+            exchange = replace(last, answer=answer, token_ids=token_ids, decoder=decoder)
+            self.tree.exchanges[number], self.continuing = exchange, False
+            if self._store is not None:
+                self._store.replace_last(exchange, number)
         elif self.pending is not None and event.turn == self.turn:
             self._latest = event.turn, event.steps, self._seed
             exchange = Exchange(
@@ -212,27 +226,35 @@ class Conversation:
                 decoder=decoder,
                 system=self._asked_with,
             )
-            self._exchanges.append(exchange)
-            replaces = self.replaces is not None
-            self.pending = self.replaces = None
-        else:
-            return
-        if self._store is not None:
-            (self._store.replace_last if replaces else self._store.add)(self._exchanges[-1])
+            after, replaced = [ROOT, *self.tree.path][len(self.exchanges)], len(self.replaced)
+            self.tree.add(exchange, after)
+            self.pending = self._before_pending = None
+            if self._store is not None:
+                self._store.add(exchange, after, replaced)
 
     def give_up(self) -> str | None:
-        """Drop the pending question and return it, if any; restore the exchange that it was to replace.
+        """Drop the pending question and return it, if any; what it was to replace is there again.
 
         What has arrived of its answer is dropped too, unless `half_answer` was added before.
         """
         text = self.pending.content if self.pending else None
-        if self.replaces is not None:
-            self._exchanges.append(self.replaces)
-        elif text is not None:
+        if text is not None and not self.replaced:
             self.unanswered = text
-        self.pending, self.replaces, self.continuing = None, None, False
+        self.pending, self._before_pending, self.continuing = None, None, False
         self._steps.clear()
         return text
+
+    def take(self, branch: Branch) -> tuple[int, list[ExchangeRestored]]:
+        """Show another variant, or delete one; return how many of the last exchanges have left, and those that came."""
+        before = [*self.tree.path]
+        (self.tree.show if branch.shown else self.tree.delete)(branch.number)
+        common = sum(one == other for one, other in zip(before, self.tree.path, strict=False))
+        left, came = len(before) - common, [ExchangeRestored(exchange=one) for one in self.exchanges[common:]]
+        if left or came:
+            self.unanswered = self._latest = None
+            if self._store is not None:
+                self._store.take(branch, left)
+        return left, came
 
     def instruct(self, system: str) -> None:
         """Set the system prompt from the next question on; "" removes it."""
@@ -251,8 +273,8 @@ class Conversation:
         self._begin_as_usual()
 
     def _leave(self) -> None:
-        self._exchanges.clear()
-        self.pending, self.replaces, self.unanswered = None, None, None
+        self.tree = ExchangeTree()
+        self.pending = self._before_pending = self.unanswered = None
         self.continuing, self._latest, self._started = False, None, None
         self._steps.clear()
         if self._store is not None:
@@ -273,7 +295,7 @@ class Conversation:
         if self._store is not None:
             saved = self._store.open(saved)
         self.system = saved.system or ""
-        self._exchanges += saved.exchanges
+        self.tree = saved.tree
         return saved.exchanges
 
 
@@ -282,10 +304,10 @@ class SingleQuestions(Conversation):
     reproducible, whatever was asked before.
     """
 
-    def ask(self, text: str, *, replacing: bool = False) -> Generate:
+    def ask(self, text: str, place: int | None = None) -> Generate:
         """Return the command that asks for an answer to `text` as if nothing had been asked before."""
         self.begin_new()
-        return replace(super().ask(text, replacing=replacing), fresh=True)
+        return replace(super().ask(text, place), fresh=True)
 
     def half_answer(self) -> None:
         """Return None: a lesson looks at whole answers, and begins again after its engine has died."""

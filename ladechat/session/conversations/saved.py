@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ladechat.files import read_file
 from ladechat.protocol import MAX_LINE_BYTES, Exchange
+from ladechat.session.conversations.tree import ROOT, ExchangeTree
 
 SUFFIX = ".jsonl"
 VERSION = 1
@@ -37,23 +38,36 @@ class Begun(FileLine, frozen=True, tag="conversation"):
 
 
 class Answered(FileLine, frozen=True, tag="exchange"):
-    """A question was answered. `when` is a time in ISO 8601."""
+    """A question was answered. Exchanges are numbered from 0. `when` is a time in ISO 8601, `after` the number of the
+    exchange before it, -1 for none; None: the last one that is shown.
+    """
 
     when: str
     exchange: Exchange
+    after: int | None = None
 
 
 class Continued(FileLine, frozen=True, tag="continued"):
-    """The new state of the last exchange before this line: its answer was continued, or it was replaced."""
+    """The new state of an exchange, by its number; None: the last one that is shown. Its answer was continued. Earlier
+    versions wrote it also where it was replaced.
+    """
 
     when: str
     exchange: Exchange
+    number: int | None = None
 
 
 class Removed(FileLine, frozen=True, tag="removed"):
-    """The last exchange before this line was removed from the conversation. Earlier versions wrote it before an
-    exchange that replaced another.
+    """The last exchange is shown no longer. This version writes it for earlier ones, which do not know the next kind;
+    they wrote it before an exchange that replaced another.
     """
+
+
+class Branch(FileLine, frozen=True, tag="branch"):
+    """The exchange of this number is shown, with what was shown after it last, or, if not `shown`, is deleted."""
+
+    number: int
+    shown: bool = True
 
 
 class Instructed(FileLine, frozen=True, tag="system"):
@@ -74,49 +88,55 @@ class Pinned(FileLine, frozen=True, tag="pin"):
     pinned: bool
 
 
+Changed = Answered | Continued | Removed | Branch | Renamed | Instructed | Pinned
+"""What a line after the first says."""
+
+
 @dataclass(frozen=True)
 class SavedConversation:
     """A saved conversation as it was read.
 
     Attributes:
         path: its file.
-        answers: the exchanges, oldest first; at least one.
+        lines: those after the first, as far as they can be read.
+        tree: the exchanges, of which at least one is shown.
         given_title: the title that the user gave; "" if there is none.
         system: the system prompt; None if none was ever set.
         pinned: whether it stands before all others in the list.
     """
 
     path: Path
-    answers: tuple[Answered, ...]
+    lines: tuple[Changed, ...]
+    tree: ExchangeTree
     given_title: str = ""
     system: str | None = None
     pinned: bool = False
 
     @property
     def exchanges(self) -> list[Exchange]:
-        """The questions with their answers, oldest first."""
-        return [answer.exchange for answer in self.answers]
+        """The shown questions with their answers, oldest first."""
+        return [self.tree.exchanges[one] for one in self.tree.path]
 
     @property
     def title(self) -> str:
         """The given title, or else the start of the first question."""
-        return self.given_title or shortened(self.answers[0].exchange.question)
+        return self.given_title or shortened(self.tree.exchanges[self.tree.path[0]].question)
 
     @property
     def model(self) -> str:
         """The model of the last answer."""
-        return self.answers[-1].exchange.model
+        return self.tree.exchanges[self.tree.path[-1]].model
 
     @property
     def questions(self) -> int:
         """The number of questions."""
-        return len(self.answers)
+        return len(self.tree.path)
 
     @cached_property
     def when(self) -> datetime:
-        """The time of the last answer, in the local time zone."""
+        """The time of the last answer, also if another variant is shown, in the local time zone."""
         try:
-            return datetime.fromisoformat(self.answers[-1].when).astimezone()
+            return datetime.fromisoformat(self.tree.times[-1]).astimezone()
         except (ValueError, OverflowError):  # written by another program
             return datetime.fromtimestamp(0).astimezone()
 
@@ -145,8 +165,6 @@ def title_of_copy(title: str) -> str:
     return (plain if len(plain) <= room else plain[: room - 1] + "…") + COPY
 
 
-Changed = Answered | Continued | Removed | Renamed | Instructed | Pinned
-"""What a line after the first says."""
 _decode_first = msgspec.json.Decoder(Begun).decode
 _decode_line = msgspec.json.Decoder(Changed).decode
 
@@ -165,24 +183,32 @@ def read(path: Path) -> SavedConversation | None:
             return None
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    answers: list[Answered] = []
+    tree, end = ExchangeTree(), ROOT  # the exchange after which the next one stands
     title, system, pinned = "", None, False
-    for line in _decoded(lines[1:]):
+    changes = tuple(_decoded(lines[1:]))
+    for line in changes:
         match line:
             case Answered():
-                answers.append(Answered(when=line.when, exchange=_with_system(line.exchange, system)))
-            case Continued():
-                before = answers[-1].exchange.system if answers else system
-                answers[-1:] = [Answered(when=line.when, exchange=_with_system(line.exchange, before))]
+                end = line.after if line.after in tree.parents or line.after == ROOT else end
+                end = tree.add(_with_system(line.exchange, system), end, line.when)
+            case Continued() if end != ROOT:
+                end = line.number if line.number in tree.parents else end
+                exchange = _with_system(line.exchange, tree.exchanges[end].system)
+                tree.exchanges[end], tree.times[end] = exchange, line.when
+            case Continued():  # of a line that is damaged
+                end = tree.add(_with_system(line.exchange, system), ROOT, line.when)
             case Removed():
-                del answers[-1:]
+                end = tree.parents.get(end, ROOT)
+            case Branch() if line.number in (tree.parents if line.shown else tree.path):
+                (tree.show if line.shown else tree.delete)(line.number)
+                end = tree.path[-1]
             case Renamed():
                 title = shortened(line.title)
             case Instructed():
                 system = line.text
             case Pinned():
                 pinned = line.pinned
-    return SavedConversation(path, tuple(answers), title, system, pinned) if answers else None
+    return SavedConversation(path, changes, tree, title, system, pinned) if tree.path else None
 
 
 def _with_system(exchange: Exchange, system: str | None) -> Exchange:

@@ -25,10 +25,12 @@ from ladechat.session.conversations.saved import (
     SUFFIX,
     Answered,
     Begun,
+    Branch,
     Continued,
     FileLine,
     Instructed,
     Pinned,
+    Removed,
     Renamed,
     SavedConversation,
     read,
@@ -96,19 +98,23 @@ class ConversationStore(ConversationFolder):
         except (OSError, ValueError):  # another program has removed one of them, or all
             return False
 
-    def add(self, exchange: Exchange) -> None:
-        """Save an exchange of the current conversation."""
-        self._append(Answered(when=_now(), exchange=exchange))
+    def add(self, exchange: Exchange, after: int | None = None, replaced: int = 0) -> None:
+        """Save an exchange after that of a number, or the last shown, in place of so many of those shown last."""
+        self._append(*[Removed()] * replaced, Answered(when=_now(), exchange=exchange, after=after))
 
-    def replace_last(self, exchange: Exchange) -> None:
-        """Save a new version of the current conversation's last exchange: its answer was continued, or the exchange was
-        replaced. It is one line, so that at no moment the file has neither version.
+    def replace_last(self, exchange: Exchange, number: int | None = None) -> None:
+        """Save a new version of the last exchange that is shown, with its number: its answer was continued. It is one
+        line, so that at no moment the file has neither version.
         """
-        self._append(Continued(when=_now(), exchange=exchange))
+        self._append(Continued(when=_now(), exchange=exchange, number=number))
 
-    def _append(self, line: FileLine) -> None:
+    def take(self, branch: Branch, replaced: int) -> None:
+        """Save which exchanges of the current conversation are shown, in place of so many of the last."""
+        self._say(*[Removed()] * replaced, branch)
+
+    def _append(self, *lines: FileLine) -> None:
         self._added = True
-        self._lines.append(line)
+        self._lines += lines
         self._write()
 
     def instruct(self, system: str) -> None:
@@ -120,9 +126,9 @@ class ConversationStore(ConversationFolder):
         self.title = shortened(title)
         self._say(Renamed(title=self.title))
 
-    def _say(self, line: FileLine) -> None:
-        """Save a line of the current conversation, with its first answer if it has none yet."""
-        self._lines.append(line)
+    def _say(self, *lines: FileLine) -> None:
+        """Save lines of the current conversation, with its first answer if it has none yet."""
+        self._lines += lines
         if self._descriptor >= 0:
             self._write()
 
@@ -165,11 +171,9 @@ class ConversationStore(ConversationFolder):
             self.path, self._descriptor, self._size = conversation.path, descriptor, os.fstat(descriptor).st_size
             conversation = read(conversation.path) or conversation
         self.title = title_of_copy(conversation.title) if self.why_copied else conversation.given_title
-        self._lines += conversation.answers
-        self._lines += [Renamed(title=self.title)] if self.title else []
-        self._lines += [Instructed(text=conversation.system)] if conversation.system is not None else []
-        self._lines += [Pinned(pinned=True)] if conversation.pinned and not self.why_copied else []
+        self._lines += conversation.lines
         self._written = 0 if self.why_copied else len(self._lines)
+        self._lines += [Renamed(title=self.title), Pinned(pinned=False)] if self.why_copied else []
         return conversation
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from rich.segment import Segment
 from textual.reactive import reactive
 
+from ladechat.own_keys import with_own_keys
 from ladechat.widgets.cells import cell_len, shorten
 from ladechat.widgets.strips import OneLine
 
@@ -44,7 +45,8 @@ class InEffect(OneLine):
         """Return the parts; the system prompt has the room that the others leave."""
         keys = width >= CELLS_FOR_KEYS
         parts = [f"at most {self.limit:,} tokens{' (/limit)' * keys}"] if self.limit is not None else []
-        parts += [f"formatted{' (Ctrl+G)' * keys}"] * self.formatted
+        formatted = with_own_keys(f"formatted{' (Ctrl+G)' * keys}", self.app)
+        parts += [formatted] * self.formatted
         if self.system:
             before, after = "system: ", " (/system)" * keys
             room = max(width - cell_len(SEPARATOR.join([before + after, *parts])), LEAST_SYSTEM_CELLS)

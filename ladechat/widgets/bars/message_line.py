@@ -9,6 +9,7 @@ from textual.geometry import Size
 from textual.notifications import SeverityLevel
 from textual.widget import Widget
 
+from ladechat.own_keys import with_own_keys
 from ladechat.widgets.cells import shorten
 
 HELP = "app.help"
@@ -57,7 +58,7 @@ class MessageLine(Widget):
         if len(lines) <= height:
             return self._text
         helps = any(isinstance(key, Binding) and key.action == HELP for key in self.screen.BINDINGS)
-        more = shorten("… F1 shows all of it" if helps else "…", width)
+        more = shorten(with_own_keys("… F1 shows all of it" if helps else "…", self.app), width)
         return Content("\n").join([*lines[: height - 1], Content(more)])
 
     def on_click(self) -> None:

@@ -5,6 +5,7 @@ from typing import ClassVar
 from rich.segment import Segment
 from textual.reactive import reactive
 
+from ladechat.own_keys import with_own_keys
 from ladechat.widgets.cells import cell_len, printable, shorten
 from ladechat.widgets.strips import OneLine
 
@@ -69,8 +70,9 @@ class StatusLine(OneLine):
     def _right(self) -> str:
         """Return the activity, its pace, and what follows it."""
         doing = SEPARATOR.join(filter(None, (self.mode or self.activity, "paused" * self.paused)))
-        if self.paused and self.activity == ANSWERING and not self.mode:
-            doing = PAUSED.replace("one pass", f"one {self.unit}")
+        if not self.mode:
+            at_rest = self.paused and self.activity == ANSWERING
+            doing = with_own_keys(PAUSED.replace("one pass", f"one {self.unit}") if at_rest else doing, self.app)
         search = f"looking for {printable(self.looking_for)} …" if self.looking_for else ""
         return SEPARATOR.join(filter(None, (doing, self.rate, self.waiting, search)))
 

@@ -16,8 +16,8 @@ class BiographyPanel(AnswerPanel):
     """Shows the history of the selected token, or of the latest one that was accepted from a draft."""
 
     NAME = "history of a token"
-    SHOWS = "Where the latest accepted draft came from, and how often it was guessed before."
-    COMES = "F10 shows it first; where there is room, it stands below the drafts."
+    SHOWS = "What else was likely, where the latest accepted draft came from, and how often it was guessed before."
+    COMES = "F10 shows it first, and so does a click on a token; where there is room, it stands below the drafts."
     NEEDS = Needs(least=4, usual=6, most=9)
 
     def forget(self) -> None:

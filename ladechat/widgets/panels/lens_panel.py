@@ -58,7 +58,7 @@ class LensPanel(StepPanel):
     SHOWS = "Hidden transfer: what each guess reads at every layer; the top one is checked by the next pass."
     COMES = "It comes with hidden transfer."
 
-    layers: reactive[int] = reactive(4, layout=True)
+    layer_rows: reactive[int] = reactive(4, layout=True)
     """The number of layers that there is to be room for."""
 
     @dataclass
@@ -72,7 +72,7 @@ class LensPanel(StepPanel):
         self._picture: TransferPicture | None = None
 
     def needs(self) -> Needs:
-        rows = self.layers + FRAME_ROWS
+        rows = self.layer_rows + FRAME_ROWS
         return Needs(LEAST_ROWS, rows, rows + WORDS_ROWS * bool(self._picture))
 
     def show_model(self, layers: int, trained: Sequence[protocol.TrainedPart]) -> None:

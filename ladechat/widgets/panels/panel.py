@@ -41,7 +41,7 @@ Row = list[Span]
 
 LEAST_ROWS, FEW_ROWS = 4, 6
 ROWS_AT_ONCE = 3
-"""A panel comes to need so many rows more at once, so that the others seldom move."""
+"""A panel comes to need so many rows more at once, so that the others rarely move."""
 PASSES_AT_FIRST, PASSES_COUNTED = 16, 64
 """The passes that a panel takes for small ones before it has seen any, and the latest that count."""
 
@@ -103,8 +103,8 @@ class Panel(Widget):
         super().__init__(id=id)
         self.drawing = Throttle(self, self._draw, FRAME_SECONDS, joining=SECONDS_TO_JOIN)
         self._painted: list[Strip] | None = None
-        self._drawn_for = self.NEEDS
-        self.begin_anew()
+        self._needed = self._drawn_for = self.NEEDS
+        self._rows_of_passes = deque([FEW_ROWS] * PASSES_AT_FIRST, PASSES_COUNTED)
 
     def rows(self, width: int, height: int) -> list[Row]:
         """Return what to draw in `width` × `height` cells, from the top. Extra rows are cut, missing ones are blank."""

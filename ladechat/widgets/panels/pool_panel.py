@@ -88,8 +88,8 @@ class PoolPanel(StepPanel):
 
     def count(self, step: protocol.Step) -> None:
         """Count the rows that the next step needs."""
-        every_pass = step.window is not None and step.pool is not None and step.decision is None
-        new = 1 + len(step.window.fresh) if every_pass else 0
+        window = step.window if step.pool is not None and step.decision is None else None  # auto has some now and then
+        new = 0 if window is None else 1 + len(window.fresh)
         self.count_rows(FRAME_ROWS + len(guesses_of(step)), new)
 
     def _count(self, pool: protocol.PoolView, resumed: bool) -> None:

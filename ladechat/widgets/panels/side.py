@@ -146,7 +146,8 @@ class SidePanels(Vertical):
         self.query_one(ServerPanel).show_server(now, answered=server == now)
         for panel in self.query(Panel):
             if not isinstance(panel, SpeedPanel | ServerPanel):
-                panel.unreported = "" if server is None else what_is_reported(server)
+                told = server is not None and server.logprobs and isinstance(panel, BiographyPanel)
+                panel.unreported = "" if server is None or told else what_is_reported(server)
 
     def show_costs(self, costs: Sequence[PassCost]) -> None:
         """Show what passes cost on this machine, where there is a panel for it."""
@@ -213,18 +214,19 @@ class SidePanels(Vertical):
             self._count_anew()
         return gone
 
-    def look_at(self, answer: AnswerSteps, place: int, token: int = 0) -> None:
+    def look_at(self, answer: AnswerSteps, place: int, token: int | None = None) -> None:
         """Show the panels as they were at a step, with figures up to it.
 
         Args:
             answer: the answer of the step.
             place: the index of the step in the answer.
-            token: the index of the selected token in the step.
+            token: the index of the token in the step that the user has pointed at; None: at no token.
         """
         before = self.looked_at
         known = before.steps if before is not None and before.answer is answer else []
         steps = [*known[: place + 1], *(answer.step(later) for later in range(len(known), place + 1))]
-        self.looked_at = LookedAt(answer, steps, token + sum(len(step.token_ids) for step in steps[:-1]))
+        before_it = sum(len(step.token_ids) for step in steps[:-1])
+        self.looked_at = LookedAt(answer, steps, (token or 0) + before_it, token is not None)
         if not known or place < len(known):
             known = []
             self._show_who_decoded()
@@ -337,6 +339,7 @@ class SidePanels(Vertical):
         if of_server:
             now = now._replace(policy=False, window=False, drafts=False, lens=False)
         more = panels and self._roomy and now.drafts
+        token = panels and looked_at is not None and looked_at.pointed_at
         shown: dict[type[Panel], bool] = {
             ServerPanel: panels and of_server,
             PolicyPanel: panels and now.policy,
@@ -348,11 +351,12 @@ class SidePanels(Vertical):
             SpeedPanel: True,
         }
         for kind, display in shown.items():
-            self._place(self.query_one(kind), display)
+            panel = self.query_one(kind)
+            self._place(panel, display, panel.id in LEFT_OUT[View.BIOGRAPHY if token else self.shown])
         window, lens, mask = self.query_one(WindowPanel), self.query_one(LensPanel), self.query_one(MaskPanel)
         mask.beside = self.query_one(PoolPanel) if more else None
         window.beside_mask = mask.display
-        window.ages, lens.layers = now.window_rows, now.lens_rows
+        window.ages, lens.layer_rows = now.window_rows, now.lens_rows
         ended = self.answer.finished is not None and looked_at is None
         if ended and answer.telling is not None:
             place = answer.telling
@@ -361,8 +365,8 @@ class SidePanels(Vertical):
         self.query_one(SlotStrip).of_pass = Sizes(*then.sizes) if then.sizes else None
         window.awaits_answer = lens.awaits_answer = ended and self.answer.decoder != self._decoder
 
-    def _place(self, panel: Panel, shown: bool) -> None:
-        panel.display, panel.optional = shown, panel.id in LEFT_OUT[self.shown]
+    def _place(self, panel: Panel, shown: bool, optional: bool) -> None:
+        panel.display, panel.optional = shown, optional
 
     def clear(self) -> None:
         """Forget the turn and its figures."""

@@ -6,6 +6,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ladechat.attachments import Attachment
+from ladechat.own_keys import with_own_keys
 from ladechat.protocol import MOST
 from ladechat.widgets.cells import printable
 from ladechat.widgets.formatting import counted
@@ -34,7 +35,7 @@ class WaitingQuestions(Widget):
 
     def render(self) -> str:
         """Return each question on one line, cut if there is no room."""
-        return "\n".join([HEADING, *rows(self.questions)])
+        return "\n".join([with_own_keys(HEADING, self.app), *rows(self.questions)])
 
 
 def rows(questions: tuple[str, ...]) -> list[str]:

@@ -7,6 +7,8 @@ from textual.content import Content
 
 from ladechat.attachments import begun, named, paths_from
 from ladechat.commands import SlashCommand, find, matching
+from ladechat.keys import APP_KEYS, key_names
+from ladechat.own_keys import in_own_keys, keymap_of
 from ladechat.widgets.cells import cell_len, printable
 from ladechat.widgets.lists import MarkedList
 
@@ -14,6 +16,7 @@ MOST_ROWS = 8
 GAP = 2
 FILES = ("replay", "export")
 """The commands whose argument is the path of a file."""
+KEYS = {key.action: key for key in APP_KEYS}
 PATH_SIGNS = ("/", "./", "../", "~/")
 """The argument of another command is a path if it begins like this."""
 
@@ -25,6 +28,7 @@ class Completion(NamedTuple):
         label, help: what is shown.
         typed: the text up to the cursor that it replaces.
         text: its replacement.
+        key: what does the same.
         enter: whether Enter sends it, only writes it, or ignores it, as a path that may be typed to its end.
     """
 
@@ -33,6 +37,7 @@ class Completion(NamedTuple):
     typed: str
     text: str
     enter: Literal["sends", "writes", "ignores"] = "sends"
+    key: str = ""
 
     @property
     def is_typed(self) -> bool:
@@ -52,8 +57,8 @@ class Completions(MarkedList):
         super().__init__(compact=True, markup=False, id="commands")
         self.can_focus = False
         self._offered: list[Completion] = []
-        self.choices: dict[str, Callable[[], Iterable[tuple[str, str]]]] = {}
-        """For a command's name, the possible arguments, each with an alias or ""."""
+        self.choices: dict[str, Callable[[], Iterable[tuple[str, str, str]]]] = {}
+        """For a command's name, the possible arguments, each with an alias or "", and what it does."""
 
     @property
     def marked(self) -> Completion | None:
@@ -71,7 +76,7 @@ class Completions(MarkedList):
         is_command = text.startswith("/") and not text[1:2].isspace()
         offered = (self._commands(text[1:]) if is_command else []) or _files(before_cursor)
         if offered and offered != self._offered:
-            width = max(cell_len(one.label) for one in offered) + GAP
+            width = max(cell_len(f"{one.label} {one.key}".rstrip()) for one in offered)
             self.clear_options()
             self.add_options([_row(one, width) for one in offered])
             self._offered = offered
@@ -81,7 +86,7 @@ class Completions(MarkedList):
     def _commands(self, typed: str) -> list[Completion]:
         name, separator, choice = typed.partition(" ")
         if not separator:
-            return [_command(one, typed) for one in matching(typed)] if typed == typed.strip() else []
+            return [self._command(one, typed) for one in matching(typed)] if typed == typed.strip() else []
         command, wanted = find(name), choice.strip()
         if command is None:
             return []
@@ -92,16 +97,17 @@ class Completions(MarkedList):
             ]
         choices = self.choices[command.name]() if command.name in self.choices else ()
         return [
-            Completion(f"/{command.name} {one}", text or command.help, f"/{typed}", f"/{command.name} {one}")
-            for one, text in choices
-            if any(each.casefold().startswith(wanted.casefold()) for each in (one, text))
+            Completion(f"/{command.name} {one}", text, f"/{typed}", f"/{command.name} {one}")
+            for one, alias, text in choices
+            if any(each.casefold().startswith(wanted.casefold()) for each in (one, alias))
         ]
 
-
-def _command(command: SlashCommand, typed: str) -> Completion:
-    written = f"/{command.name} " if command.argument else f"/{command.name}"
-    enter: Literal["sends", "writes"] = "writes" if command.needs_argument else "sends"
-    return Completion(command.usage, command.short or command.help, f"/{typed}", written, enter)
+    def _command(self, command: SlashCommand, typed: str) -> Completion:
+        written = f"/{command.name} " if command.argument else f"/{command.name}"
+        enter: Literal["sends", "writes"] = "writes" if command.needs_argument else "sends"
+        same = KEYS.get(command.action)
+        key = key_names(in_own_keys(same, keymap_of(self.app))) if same is not None else ""
+        return Completion(command.usage, command.short or command.help, f"/{typed}", written, enter, key)
 
 
 def _files(before_cursor: str) -> list[Completion]:
@@ -116,4 +122,5 @@ def _files(before_cursor: str) -> list[Completion]:
 
 
 def _row(one: Completion, width: int) -> Content:
-    return Content.assemble((printable(one.label).ljust(width), "bold"), one.help)
+    label = printable(one.label).ljust(width - cell_len(one.key))
+    return Content.assemble((label, "bold"), one.key, " " * GAP, one.help)

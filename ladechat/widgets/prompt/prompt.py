@@ -16,7 +16,7 @@ from textual.widgets import TextArea
 from textual.widgets.text_area import Edit, EditResult
 
 from ladechat.attachments import dropped, named
-from ladechat.widgets.inputs import TypedText, forwarded
+from ladechat.widgets.inputs import ALT, TypedText, forwarded
 from ladechat.widgets.later import call_later
 from ladechat.widgets.prompt.completions import Completions
 
@@ -26,6 +26,7 @@ MOVES = {
     "cursor_line_start": "home",
     "line_end": "end",
     "earlier": "up",
+    "delete_right": "delete",
 }
 """Keys that a screen may claim, by the text area's actions for them."""
 
@@ -33,6 +34,8 @@ SECONDS_BETWEEN_KEYS = 0.005
 """Keys closer together than this were not typed by hand."""
 SECONDS_TO_COLLECT = 0.1
 """How long such keys are collected before they are inserted together."""
+NOT_OF_THE_PROMPT = ("select_line", "select_all")
+"""The actions of a text area for F6 and F7, which belong to the app."""
 EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 """Those before a text. The indentation of its first line stays."""
 
@@ -96,6 +99,8 @@ class Prompt(TypedText):
         """Keys handled by the prompt; in a burst, more are handled before the first has bubbled up to the screen."""
         self.passed_on: frozenset[str] = frozenset()
         """Keys that belong to the screen while the prompt is empty."""
+        self.offered: Sequence[str] = ()
+        """Questions that Tab writes into the empty prompt, one after the other."""
         self.lent: frozenset[str] = frozenset()
         """Keys that belong to the screen in any case."""
 
@@ -145,6 +150,8 @@ class Prompt(TypedText):
             event.prevent_default()
             await self._run_bound(event)
             return
+        if event.key.startswith(ALT) and await self._run_bound(event):
+            return
         character = event.character if event.is_printable else None
         fast, self._last_key_at = event.time - self._last_key_at < SECONDS_BETWEEN_KEYS, event.time
         if character is not None and (fast or self._typed):
@@ -169,11 +176,12 @@ class Prompt(TypedText):
         if not event.is_printable:
             await self._run_bound(event)
 
-    async def _run_bound(self, event: events.Key) -> None:
-        """Run the binding of a key, in the prompt, on the screen, or in the app."""
-        if await self.app._check_bindings(event.key):
+    async def _run_bound(self, event: events.Key) -> bool:
+        """Run the binding of a key, in the prompt, on the screen, or in the app; return whether there is one."""
+        if bound := await self.app._check_bindings(event.key):
             event.prevent_default()
             event.stop()
+        return bound
 
     def on_paste(self, event: events.Paste) -> None:
         """Insert a paste after the typed text, and only once: the app would send it here again.
@@ -254,11 +262,15 @@ class Prompt(TypedText):
         self.commands.offer(*(self.document.text, before_cursor) if typing else ("", ""))
 
     def action_complete(self) -> None:
-        """Write what is highlighted in the list."""
-        marked = self.commands.marked
-        if marked is not None and marked.typed == self.document.text:
+        """Write what is highlighted in the list, or without a list the next of the questions that are offered."""
+        marked, offered = self.commands.marked, self.offered
+        if marked is None:
+            if offered:
+                self._put(offered[(offered.index(self.text) + 1) % len(offered) if self.text else 0])
+            return
+        if marked.typed == self.document.text:
             self._put(marked.text)
-        elif marked is not None:
+        else:
             row, column = self.cursor_location
             self.replace(marked.text, (row, column - len(marked.typed)), (row, column), maintain_selection_offset=False)
 
@@ -318,13 +330,13 @@ class Prompt(TypedText):
     action_cursor_page_down = action_cursor_page_up
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether an action is available. F6 and F7, by which a text area selects a line or all, belong to the
-        app, and keys that belong to the screen do not move the cursor.
-        """
+        """Return whether an action is available: keys that belong to the screen do not move the cursor."""
         if action in ("complete", "close_commands"):
-            return self.commands.display
+            return self.commands.display or (
+                bool(self.offered) and action == "complete" and self.document.text in ("", *self.offered)
+            )
         passed_on = action in MOVES and self.passes_on(MOVES[action])
-        return not passed_on and action not in ("select_line", "select_all")
+        return not passed_on and action not in NOT_OF_THE_PROMPT
 
     def replace_all(self, text: str) -> None:
         """Replace the text by an edited one, which Ctrl+Z undoes."""

@@ -92,13 +92,13 @@ class StepPointedAt(Message):
     Attributes:
         turn: the answer's turn; None if its steps were never known to this session.
         step: the index of the step.
-        token: the index of the token in the step.
+        token: the index of the token in the step; None for the step as a whole.
         diagonal: the diagonal of its window to be marked; None for none.
     """
 
     turn: int | None
     step: int
-    token: int = 0
+    token: int | None = None
     diagonal: int | None = None
 
 
@@ -210,11 +210,13 @@ class LookedAt(NamedTuple):
         answer: the answer, which may still grow.
         steps: the steps of the answer, up to the selected one.
         token: the index of the selected token in the answer.
+        pointed_at: whether the user has pointed at that token, rather than at its step.
     """
 
     answer: AnswerSteps
     steps: list[Step]
     token: int
+    pointed_at: bool
 
     @property
     def place(self) -> int:

@@ -1,15 +1,18 @@
 """The history of a token: where it was guessed before the model chose it. It holds only what step events prove."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ladechat import protocol
 from ladechat.widgets.cells import visible
-from ladechat.widgets.formatting import counted
+from ladechat.widgets.formatting import counted, percent
 from ladechat.widgets.steps.explained import source_of
 
 MODEL = "model"
+SAME_LOGPROB = 1e-3
+"""Log-probabilities that differ by less are of the same token: events have them rounded."""
 MOST_GUESSES = 6
 """Number of the window's latest guesses that a sentence lists."""
 
@@ -44,6 +47,8 @@ class TokenHistory:
         guesses: the window's guesses for its position, oldest first.
         formed: the step in which the window first completed the n-gram that it was accepted with, if known.
         read: for hidden transfer, the layer from which on its pseudo state read it, and the last layer, if recorded.
+        logprob: its natural log-probability.
+        rivals: what else was likely in its place; None if that is not recorded.
     """
 
     token: int
@@ -57,6 +62,8 @@ class TokenHistory:
     guesses: tuple[WindowGuess, ...]
     formed: int | None
     read: tuple[int, int] | None
+    logprob: float
+    rivals: protocol.Rivals | None
 
     @property
     def drafted(self) -> bool:
@@ -112,6 +119,8 @@ def _history(steps: Sequence[protocol.Step], before: Sequence[int], place: int) 
         guesses=tuple(_guesses(steps[:-1], before, place)),
         formed=None if block else _formed(steps, index),
         read=None if view is None or layer is None else (layer, view.layers[-1]),
+        logprob=step.logprobs[index],
+        rivals=step.rivals[index] if step.rivals and step.rivals[index].pieces else None,
     )
 
 
@@ -169,13 +178,15 @@ def settled_at(view: protocol.LensView, column: int, token: int) -> int | None:
 
 
 def sentences(history: TokenHistory) -> list[str]:
-    """Return the history in two to five plain sentences: first how the token was emitted, then why."""
+    """Return the history in plain sentences: what else was likely, then how the token was emitted, and why."""
+    likely = _of_its_rivals(history)
     if not history.drafted:
         among = f"the last of {counted(history.emitted, 'token')}" if history.saved else "and the only one"
-        return [f"The model's own token in pass {history.step + 1}, {among}: no draft.", *_of_the_window(history)]
+        own = f"The model's own token in pass {history.step + 1}, {among}: no draft."
+        return [likely, own, *_of_the_window(history)]
     place = f"in pass {history.step + 1} as token {history.ahead} of {history.emitted}"
     phrase = "a guess of the pass before" if history.of_block else source_of(history.origin).phrase
-    sentences = [f"Accepted {place}: {phrase}."]
+    sentences = [likely, f"Accepted {place}: {phrase}."]
     sentences += _of_the_window(history)
     if history.formed is not None:
         sentences.append(
@@ -188,6 +199,25 @@ def sentences(history: TokenHistory) -> list[str]:
         sentences.append(f"Its pseudo state read it {since}.")
     sentences.append(_of_the_pass(history))
     return sentences
+
+
+def _of_its_rivals(history: TokenHistory) -> str:
+    """Return how likely the token was by the model alone, whether it was the likeliest, and what else was likely."""
+    own, rivals = history.logprob, history.rivals
+    if rivals is None:
+        return f"Its probability: {_share(own)}. What else was likely here is not recorded."
+    same = next((place for place, one in enumerate(rivals.logprobs) if abs(one - own) < SAME_LOGPROB), None)
+    named = [f"‹{visible(one)}› {_share(its)}" for one, its in zip(rivals.pieces, rivals.logprobs, strict=True)]
+    chosen = f"The likeliest, at {_share(own)}" if same == 0 else f"Sampled at {_share(own)} instead of {named[0]}"
+    others = ", ".join(name for place, name in enumerate(named) if place not in (0, same))
+    unsure = "" if rivals.entropy is None else f" Entropy: {rivals.entropy / math.log(2):.1f} bits."
+    return f"{'; then '.join(filter(None, (chosen, others)))}.{unsure}"
+
+
+def _share(logprob: float) -> str:
+    """Return a probability as text."""
+    share = math.exp(min(logprob, 0.0))
+    return percent(share) if share >= 0.005 else "<1 %"
 
 
 def _of_the_window(history: TokenHistory) -> list[str]:
@@ -215,7 +245,7 @@ def _when_right(history: TokenHistory) -> str:
 
 
 def _of_the_pass(history: TokenHistory) -> str:
-    judged = f"The pass checked {counted(history.drafts, 'draft')} at once"
+    judged = "The pass" + (f" checked {counted(history.drafts, 'draft')} at once and" if history.drafts else "")
     if not history.saved:
-        return f"{judged} and saved none."
-    return f"{judged} and gave {counted(history.emitted, 'token')}: {counted(history.saved, 'pass')} saved."
+        return f"{judged} saved none."
+    return f"{judged} gave {counted(history.emitted, 'token')}: {counted(history.saved, 'pass')} saved."

@@ -1,4 +1,4 @@
-"""One message: a long question is folded, an answer may be formatted as Markdown, and a text can be found in it."""
+"""One message: long questions and thoughts are folded, an answer may be formatted as Markdown, a text can be found."""
 
 import re
 from bisect import bisect_right
@@ -34,18 +34,22 @@ class Block:
 
     Attributes:
         written: the raw text.
-        folded: whether a long question shows its first lines only.
+        folded: whether a long question shows its first lines only, and thoughts, while they come, their last ones.
         lines: the lines on the screen: the name, the indented text, and an empty line; empty until the message is laid
             out.
         sums_up: whether it is a notice with the figures of an answer.
+        length: of thoughts, in words.
+        done: whether nothing more is thought.
     """
 
     def __init__(self, kind: Kind, name: str, width: int, *, formatted: bool = False) -> None:
         self.kind = kind
         self.name = printable(name) if name else ""
+        self._head = Line(((self.name, Ink("user" if kind == "user" else "label")),))
         self.written = ""
-        self.folded = kind == "user"
-        self.sums_up = False
+        self.folded = kind in ("user", "thought")
+        self.sums_up = self.done = False
+        self.length = ""
         self._parts: list[Run] = []
         self._width = width
         self._flow = Flow(width)
@@ -81,13 +85,20 @@ class Block:
         """Rebuild `lines` from the text's line `first` on, so that a growing answer is not laid out from its start.
         Return the index of the first line that may have changed.
         """
-        if self.foldable:
+        if self.foldable and self.folded:
             first = 0
-        head = [Line(((self.name, Ink("user" if self.kind == "user" else "label")),))] if self.name else []
+        head = [self._head] if self.name else []
         place = len(head) + first if first else 0
         text = self._text_lines()[first:]
         self.lines[place:] = [*head[place:], *(replace(line, runs=(INDENTED, *line.runs)) for line in text), Line()]
         return place
+
+    def label(self, variant: int, variants: int, chosen: bool) -> None:
+        """Show beside the name of a question which of its variants it is, with arrows, and whether it is chosen."""
+        name, which = (self.name, Ink("marked" if chosen else "user")), (f"{variant} of {variants}", Ink("muted"))
+        beside = (("  ‹ ", Ink("user", step=-1)), which, (" ›", Ink("user", step=1))) if variants > 1 else ()
+        self._head = Line((name, *beside), copied=f"{self.name}\n")
+        self.lines[:1] = [self._head] if self.lines else []
 
     def _text_lines(self) -> list[Line]:
         if self._formatted is not None:
@@ -95,11 +106,14 @@ class Block:
         lines = self._flow.lines
         if not self.foldable:
             return lines
-        hidden = lines[FOLDED_LINES:]
+        shown, hidden = lines[:FOLDED_LINES], lines[FOLDED_LINES:]
+        hint = f"… {self._extent} in all · {HOW_TO_FOLD}" if self.folded else f"↑ fold · {HOW_TO_FOLD}"
+        if self.kind == "thought":
+            shown, hidden = ([], lines) if self.done else (lines[-FOLDED_LINES:], [])
+            hint = f"{'…' if self.folded else '↑'} {self.length} · Ctrl+N"  # that a click opens it is tried anyway
         if not self.folded:
-            return [*lines, Line(((f"↑ fold · {HOW_TO_FOLD}", Ink("muted")),), copied="")]
-        more = f"… {self._extent} in all · {HOW_TO_FOLD}"
-        return [*lines[:FOLDED_LINES], Line(((more, Ink("muted")),), copied="".join(map(_copied, hidden)))]
+            shown, hidden = lines, []
+        return [*shown, Line(((hint, Ink("muted")),), copied="".join(map(_copied, hidden)))]
 
     @property
     def _extent(self) -> str:
@@ -110,8 +124,18 @@ class Block:
 
     @property
     def foldable(self) -> bool:
-        """Whether this is a question long enough to be folded."""
-        return self.kind == "user" and len(self._flow.lines) > LINES_BEFORE_FOLDING
+        """Whether this is a question long enough to be folded, or thoughts."""
+        return self.kind == "thought" or (self.kind == "user" and len(self._flow.lines) > LINES_BEFORE_FOLDING)
+
+    def end(self) -> None:
+        """Fold thoughts to one line, unless they were unfolded: the answer begins."""
+        self.done = True
+        if not self.waits:
+            self._lay_out()
+
+    def has_step(self, turn: int, step: int) -> bool:
+        """Return whether a token of a step is in it."""
+        return any((ink.turn, ink.step) == (turn, step) and ink.kind == "step" for _, ink in self._parts)
 
     def says(self, text: str) -> bool:
         """Return whether a question or an answer contains a text; case and line breaks do not matter."""
@@ -188,7 +212,7 @@ class Block:
             self.lay_out(width, formatted)
 
     def fold(self, folded: bool) -> None:
-        """Fold a long question to its first lines, or unfold it."""
+        """Fold a long question to its first lines, or thoughts, or unfold them."""
         self.folded = folded
         if not self.waits:
             self._lay_out()

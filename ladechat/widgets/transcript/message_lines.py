@@ -109,7 +109,7 @@ class MessageLines(ScrollView, can_focus=True):
             self.show_place(number, 0, text)
 
     def show_place(self, number: int, occurrence: int, text: str) -> None:
-        """Scroll to an occurrence of a text in a message, and select it.
+        """Scroll to an occurrence of a text in a message, and select it; to the message if there is none.
 
         A message that waits is laid out first, then those below it, which do not move the view, then those above it.
         """
@@ -120,7 +120,7 @@ class MessageLines(ScrollView, can_focus=True):
         if blocks[number].waits:
             self._lay_out_around(number)
         place = blocks[number].find(text, blocks.start(number), occurrence)
-        if place is None and blocks[number].foldable:
+        if place is None and text and blocks[number].foldable:
             blocks[number].fold(False)
             blocks.count_anew()
             self._take_over_height()

@@ -1,6 +1,7 @@
 """The conversation, each token in the colour of the step that emitted it."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import ClassVar, Literal
@@ -8,16 +9,20 @@ from typing import ClassVar, Literal
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.reactive import reactive
 
 from ladechat import protocol
+from ladechat.own_keys import with_own_keys
 from ladechat.palette import MARKUP, Palette
 from ladechat.widgets.flow import PLAIN, UNKNOWN, Ink, ink_at
 from ladechat.widgets.formatting import is_own, name_of
 from ladechat.widgets.later import Throttle
 from ladechat.widgets.steps.answer_steps import StepPointedAt
+from ladechat.widgets.steps.thinking import Thinking
 from ladechat.widgets.transcript.block import Block, Kind
 from ladechat.widgets.transcript.message_lines import ROWS_ABOVE_MARK, MessageLines
+from ladechat.widgets.units import PASS
 
 FORMATTING_SECONDS = 0.25
 """Minimum time between two formattings of an answer that is being written, in seconds."""
@@ -34,6 +39,14 @@ Whole = tuple[Kind, str, str, Ink]
 """A complete message: its kind, its name, its text, and the ink of the text."""
 
 
+@dataclass
+class QuestionPointedAt(Message):
+    """The user has clicked question number `block` of the messages; `by`: the arrow to the variant so many on, or 0."""
+
+    block: int
+    by: int
+
+
 class Transcript(MessageLines):
     """The whole conversation.
 
@@ -46,11 +59,12 @@ class Transcript(MessageLines):
     Transcript > .transcript--muted { color: $text-muted; }
     Transcript > .transcript--mark { color: $text-muted; }
     Transcript > .transcript--comment { color: $text-muted; text-style: italic; }
+    Transcript > .transcript--offer { color: $foreground; }
     Transcript > .transcript--alert { color: $text-error; }
     Transcript > .transcript--marked { background: $block-cursor-background; color: $block-cursor-foreground; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"transcript--{part}" for part in ("label", "user", "muted", "mark", "comment", "alert", "marked")
+        f"transcript--{part}" for part in ("label", "user", "muted", "mark", "comment", "offer", "alert", "marked")
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("end", "scroll_to_end", "To the end", show=False, id="transcript.end"),
@@ -60,13 +74,21 @@ class Transcript(MessageLines):
     formatted: reactive[bool] = reactive(False)
     """Whether answers are formatted as Markdown. If not, or while a step is marked, they have the steps' colours."""
 
+    @dataclass
+    class Picked(Message):
+        """The user has clicked an offered question: `text`."""
+
+        text: str
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._offered: Sequence[str] = ()
         self._formatting = Throttle(self, self._format, FORMATTING_SECONDS, share=SHARE_FOR_FORMATTING)
         self._marked: tuple[int, int] | None = None
         self._followed = True
         self._below: list[Block] = []
         """Notices that were below an answer that is being continued; they return when it ends."""
+        self.unit, self._thinking = PASS, Thinking()
         self._going_on: tuple[int, tuple[int, int]] | None = None
         """The block of the answer being continued, and its extent before; None once the continuation is settled."""
 
@@ -80,6 +102,11 @@ class Transcript(MessageLines):
         if not self._wrapped_width:  # a widget mounted during a session may get its size without a Resize event
             self.on_resize()
         self._formatting.at_once_if_waiting()
+        if self._thinks and not self._blocks[-1].done:
+            self._blocks[-1].end()
+            self._update_last()
+        if kind in ("user", "model"):
+            self._thinking = Thinking()
         if kind == "user":
             self._going_on = None
         self._blocks.add(Block(kind, name, self._text_width, formatted=self._shows_formatted))
@@ -114,20 +141,31 @@ class Transcript(MessageLines):
         """Add the tokens of steps to the answer. If a notice came in between, the answer continues below it.
 
         If the beginning of an answer is missing from a recording, the answer begins with them. Reasoning before the
-        answer has a block of its own, above that of the answer.
+        answer has a block of its own, above that of the answer, with its tokens and its time.
         """
         runs = [
             (token < step.reasoning, (piece, _ink(step, token)))
             for step in steps
             for token, piece in enumerate(step.pieces)
         ]
+        self._thinking = self._thinking.after(steps)
         for thought, group in groupby(runs, itemgetter(0)):
+            texts = [run for _, run in group]
+            if thought and not self._thinks and not "".join(text for text, _ in texts).strip():
+                continue  # there are marks around nothing
             self._begin_answer("thought" if thought else "model")
-            place = self._blocks[-1].append([run for _, run in group])
+            if thought:
+                self._blocks[-1].length = self._thinking.in_words(self.unit)
+            place = self._blocks[-1].append(texts)
             if self._shows_formatted and not thought:
                 self._formatting.soon()
             else:
                 self._update_last(place)
+
+    @property
+    def _thinks(self) -> bool:
+        """Whether the last block is of thoughts."""
+        return bool(self._blocks) and self._blocks[-1].kind == "thought"
 
     def mend(self, came: Sequence[protocol.Step], passes: Sequence[protocol.Step]) -> None:
         """Give the tokens of an answer the colours of its passes, of which some came in one step."""
@@ -160,7 +198,19 @@ class Transcript(MessageLines):
     def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
         """Add a notice of the program."""
         self.start("notice")
-        self.add(text, Ink(kind))
+        self.add(with_own_keys(text, self.app), Ink(kind))
+
+    def notice_below(self, text: str) -> None:
+        """Add a notice once the answer that is being written has ended."""
+        block = Block("notice", "", 0)
+        block.append([(text, Ink("muted"))])
+        self._below.append(block)
+
+    def offer(self, questions: Sequence[str]) -> None:
+        """Add questions to the last notice, each to be asked by a click."""
+        self._offered = questions
+        for number, question in enumerate(questions):
+            self.add(f"\n› {question}", Ink("offer", token=number))
 
     def sum_up(self, text: str) -> None:
         """Add a notice with the last answer's figures, followed by the notices that its continuation hid."""
@@ -178,12 +228,13 @@ class Transcript(MessageLines):
         end = len(blocks) - len(list(takewhile(lambda block: block.kind == "notice", reversed(blocks))))
         if self._going_on is not None:
             end = self._going_on[0] + 1
-        elif not end or blocks[end - 1].kind != "model":
+        elif not end or blocks[end - 1].kind not in ("model", "thought"):
             return
         going_on = self._going_on or (end - 1, blocks[end - 1].extent)
         notices = [block for block in blocks[end:] if block.kind == "notice" and not block.sums_up]
         self.keep(end)
         blocks[-1].cut(going_on[1])
+        blocks[-1].done = False
         self._update_last()
         self._below, self._going_on = notices, going_on
 
@@ -219,6 +270,11 @@ class Transcript(MessageLines):
                 self._lay_out_anew()
             self._update_last()
 
+    def label(self, block: int, variant: int, variants: int, *, chosen: bool) -> None:
+        """Show which of its variants a question is, and whether it is chosen."""
+        self._blocks[block].label(variant, variants, chosen)
+        self._redraw()
+
     # --- formatting and folding ---------------------------------------------------------------------------------------
 
     @property
@@ -234,7 +290,7 @@ class Transcript(MessageLines):
         self._update_last()
 
     def action_fold(self) -> None:
-        """Unfold all long questions, or fold them if none is folded."""
+        """Unfold all long questions and thoughts, or fold them if none is folded."""
         self._lay_out_rest()
         self._fold([block for block in self._blocks if block.foldable])
 
@@ -288,6 +344,9 @@ class Transcript(MessageLines):
         if place is None and not self.laid_out:
             self._lay_out_rest()
             place = self._marked_line()
+        if place is None and (hidden := [one for one in self._blocks if one.folded and one.has_step(turn, step)]):
+            self._fold(hidden)
+            place = self._marked_line()
         top, height = self.scroll_offset.y, self.scrollable_content_region.height - 1
         if place is not None and not top <= place < top + height:
             self.scroll_to(y=max(place - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
@@ -312,7 +371,8 @@ class Transcript(MessageLines):
         return next((y for y, ink in inks if ink.kind == "step" and (ink.turn, ink.step) == self._marked), None)
 
     def on_click(self, event: events.Click) -> None:
-        """Post `StepPointedAt` when a token is clicked; fold or unfold a long question by a click below it.
+        """Post `StepPointedAt` for a click on a token, `QuestionPointedAt` for one on a question, `Picked` for one on
+        an offered question; fold or unfold a long question, or thoughts, by a click below.
 
         A click at the end of a drag that selected text does nothing.
         """
@@ -327,8 +387,12 @@ class Transcript(MessageLines):
         ink = ink_at(block.lines[place], offset.x)
         if block.foldable and place == len(block.lines) - 2:  # the hint, before the empty line
             self._fold([block])
+        elif block.kind == "user":
+            self.post_message(QuestionPointedAt(number, ink.step))
         elif ink.kind == "step":
             self.post_message(StepPointedAt(ink.turn, ink.step, ink.token))
+        elif ink.kind == "offer":
+            self.post_message(self.Picked(self._offered[ink.token]))
         elif ink.kind == "answer":
             self.post_message(StepPointedAt(None, 0, 0))
 

@@ -41,6 +41,16 @@ def test_what_was_built_is_found_again(tmp_path: Path, pretended: Path) -> None:
     assert [path.name for path in folder.iterdir()] == [library.name]
 
 
+def test_a_library_is_looked_for_without_a_build(tmp_path: Path, pretended: Path) -> None:
+    before = Build(tmp_path / "cache")
+    before.find()
+    assert not before.finished and not pretended.exists()
+    library = Build(tmp_path / "cache").library()
+    after = Build(tmp_path / "cache")
+    after.find()
+    assert after.finished and after.library() == library and len(pretended.read_text().split("\n")) == 2
+
+
 def test_other_sources_and_other_processors_have_libraries_of_their_own(
     tmp_path: Path, pretended: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -194,7 +194,7 @@ def test_the_memory_asked_for_is_that_of_16_bits_if_the_weights_are_packed_at_on
     def ask(folder: Path, name: str, device: torch.device, dtype: torch.dtype, *_: object) -> None:
         asked.append(dtype)
 
-    monkeypatch.setattr("ladechat.model.load.check_memory", ask)
+    monkeypatch.setattr("ladechat.model.load_checkpoint.check_memory", ask)
     folder = save_checkpoint(tmp_path)
     for kernels in (build, None, NoBuild()):
         load_on_cpu(folder, "auto", kernels=kernels)

@@ -13,8 +13,8 @@ from ladechat.decoder.loop import Decoder
 from ladechat.engine.chat_format import ChatFormat
 from ladechat.model.checkpoint.files import tokenizer_fingerprint
 from ladechat.model.load import load
-from ladechat.model.load_packed import CHECK_STAGE, WEIGHTS_STAGE
 from ladechat.model.loading.device import choose_dtype
+from ladechat.model.loading.progress import CHECK_STAGE, WEIGHTS_STAGE
 from ladechat.protocol import Message
 from tests.checkpoints import save, save_recurrent
 from tests.engine.tokenizers import encoded, sentencepiece

@@ -9,8 +9,9 @@ from transformers import AutoConfig
 
 from ladechat.model.checkpoint.files import LoadError, in_words
 from ladechat.model.load import load
-from ladechat.model.loading import memory
-from ladechat.model.loading.memory import check_memory, free_main_memory, useful_cache_bytes, weight_bytes
+from ladechat.model.loading import needed_memory
+from ladechat.model.loading.memory import free_main_memory
+from ladechat.model.loading.needed_memory import check_memory, useful_cache_bytes, weight_bytes
 from ladechat.model.runners.tree import TreeRunner
 from tests.llama2 import CONFIG, save_checkpoint
 from tests.model.loading.llama import loaded
@@ -55,7 +56,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def machine(monkeypatch: pytest.MonkeyPatch, **free: int) -> None:
     """Let this much memory be free on each kind of device."""
-    monkeypatch.setattr(memory, "free_memory", lambda device: free[device.type])
+    monkeypatch.setattr(needed_memory, "free_memory", lambda device: free[device.type])
 
 
 @pytest.mark.parametrize(("dtype", "size"), [(torch.float32, 4), (torch.float16, 2), (torch.float64, 8)])

@@ -12,7 +12,7 @@ from transformers import AutoConfig
 from transformers.quantizers import quantizer_finegrained_fp8
 
 from ladechat.model.checkpoint.files import in_words
-from ladechat.model.loading import memory
+from ladechat.model.loading import needed_memory
 from ladechat.model.loading.quantization import quantization_method
 from tests.llama2 import CONFIG, save_checkpoint
 from tests.model.loading.llama import assert_not_loaded, loaded
@@ -115,7 +115,7 @@ def test_fp8_is_unpacked_where_nothing_can_compute_with_it_and_memory_is_asked_f
     assert (model.quantization, model.dtype, model.parameters) == ("fp8", "float32", plain.parameters)
     weights = model.model.state_dict()
     assert worth and all(torch.allclose(weights[name], value, atol=1e-6) for name, value in worth.items())
-    monkeypatch.setattr(memory, "free_memory", lambda device: 1000)
+    monkeypatch.setattr(needed_memory, "free_memory", lambda device: 1000)
     assert_not_loaded(checkpoint, "out_of_memory", f"weights {in_words(4 * plain.parameters)}")
 
 

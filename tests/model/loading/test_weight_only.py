@@ -95,7 +95,7 @@ def test_torchao_quantises_on_other_devices_while_weights_are_read() -> None:
 
 
 def test_what_is_quantised_already_is_left_so(loaded: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ladechat.model.load.quantization_method", lambda config: "gptq")
+    monkeypatch.setattr("ladechat.model.load_checkpoint.quantization_method", lambda config: "gptq")
     assert_refused(loaded, "load_failed", "is quantised already, with gptq")
 
 

@@ -136,7 +136,10 @@ def test_what_was_set_aside_is_given_up_where_another_prompt_was_read_over_it() 
 class SlowBuild(Build):
     """A build that ends, in failure, when it is told to."""
 
-    ended = False
+    begun = ended = False
+
+    def start(self) -> None:
+        self.begun = True
 
     @property
     def finished(self) -> bool:
@@ -145,6 +148,16 @@ class SlowBuild(Build):
     def library(self) -> Path:
         assert self.ended, "it was waited for"
         raise BuildError("There is no C++ compiler.")
+
+
+def test_one_question_builds_no_kernels_and_a_conversation_that_goes_on_does() -> None:
+    build = SlowBuild()
+    runner = packed_runner(tiny_file(0, kind=Kind.Q8_0), kernels=build)
+    for text in (range(50, 70), range(20)):  # the first one as costs are measured
+        fill(runner, list(text))
+        assert not build.begun
+    fill(runner, list(range(30)))
+    assert build.begun
 
 
 def test_kernels_are_not_waited_for_and_do_not_have_to_be_there() -> None:
