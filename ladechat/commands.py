@@ -179,7 +179,10 @@ COMMANDS = (
         title="Forget what drafts have learnt",
     ),
     SlashCommand("messages", "The last messages of the program.", "app.messages", title="Messages"),
-    SlashCommand("save", "Begin with these settings the next time.", "save", title="Save settings"),
+    SlashCommand("save", "Begin like this next time, or by /preset NAME.", "save", "[NAME]", title="Save settings"),
+    SlashCommand("preset", "Take the settings that were saved as NAME.", "preset", "[NAME]", title="Preset …"),
+    SlashCommand("as-before", "Take model and settings of the last answer.", "as_before", title="As the last answer"),
+    SlashCommand("remove-preset", "Remove a preset.", "remove_preset", "NAME"),
 )
 
 

@@ -13,18 +13,19 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
+from msgspec.structs import asdict
 
 from ladechat import catalog
 from ladechat.engine_choice import EngineOfCommand, chosen_command
 from ladechat.engine_options import NO_OPTIONS, QUANTIZATIONS, WAYS_OF_PASSES, EngineOptions
-from ladechat.preferences import DRAWING, SETTINGS, Preferences, Setting, SettingsFile
+from ladechat.preferences import DRAWING, SETTINGS, Preferences, Setting, SettingsFile, SettingsRefused
 from ladechat.protocol import Configure, Parameter, Settings, Value
 from ladechat.refusing import check_count, fail, in_short, joined_with
 from ladechat.server_address import is_server
 from ladechat.server_options import place_of
 from ladechat.terminal import say
 
-SETTINGS_FILE, COMMAND = "settings_file", "engine_command"
+SETTINGS_FILE, COMMAND, PRESET = "settings_file", "engine_command", "preset"
 PREFERRED = ("model", "system", "max_new_tokens", *DRAWING)
 """The options for which the settings file has a value."""
 MOST_SEARCH_SECONDS = 86_400
@@ -73,6 +74,8 @@ CHOICE: dict[str, Any] = {
     ],
 }
 """The options that choose the decoder."""
+
+OF_PRESET = Annotated[str | None, typer.Option(metavar="NAME", help="Begin with what /save NAME has saved.")]
 
 
 def _parameter_option(name: str, *short: str) -> Any:
@@ -149,12 +152,17 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
             inspect.Parameter(COMMAND, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=EngineOfCommand)
         )
 
+    if reads_file and not of_any_decoder:
+        shared.append(inspect.Parameter(PRESET, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=OF_PRESET))
+
     @wraps(command)
     def called(**given: Any) -> None:
+        settings_file = SettingsFile() if reads_file else None
+        if settings_file is not None and (preset := given.pop(PRESET, None)) is not None:
+            _take_preset(settings_file, preset, given)
         preferences, typed = Preferences(), _given_by_name(given)
         chosen = set(typed)
-        if reads_file:
-            settings_file = SettingsFile()
+        if settings_file is not None:
             preferences = settings_file.preferences
             given |= {name: getattr(preferences, name) for name in PREFERRED if name not in typed}
             given[SETTINGS_FILE] = settings_file
@@ -214,6 +222,19 @@ def _checked_settings(
         check_belong((decoder,), parameters)
     check_parameters(decoder, parameters)
     return checked(decoder, {**preferences.parameters, **parameters}, {name: given.pop(name) for name in DRAWING})
+
+
+def _take_preset(settings_file: SettingsFile, name: str, given: dict[str, Any]) -> None:
+    """Take the settings of a preset as if they were typed, where others are not."""
+    try:
+        preset = settings_file.preset(name)
+    except SettingsRefused as refused:
+        fail(str(refused))
+    settings_file.begun_with = name
+    values = asdict(preset.preferences) | preset.preferences.parameters
+    for key in (preset.names | preset.preferences.parameters.keys()) & given.keys() - _given_by_name(given):
+        given[key] = values[key]
+        given["context"].set_parameter_source(key, given["context"].get_parameter_source(PRESET))
 
 
 def _given_by_name(given: Mapping[str, Any]) -> set[str]:

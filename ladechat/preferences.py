@@ -1,5 +1,6 @@
 """The saved settings: one table for the file, its defaults and docs/settings.md."""
 
+import re
 from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
@@ -9,7 +10,7 @@ from msgspec import Meta, field
 from platformdirs import user_config_path
 
 from ladechat import catalog
-from ladechat.files import read_file, replace_file
+from ladechat.files import matching, read_file, replace_file
 from ladechat.protocol import SamplingSettings, Value
 from ladechat.protocol.values import Positive, Text
 from ladechat.toml_text import NotToml, edited, line_of, parsed
@@ -23,6 +24,9 @@ KEYS = "keys"
 """The table of the file for the user's own keys, by the names of actions."""
 NEW_FILE = "# The settings of ladechat: docs/settings.md explains them all.\n"
 PRIVATE = 0o600
+LEFT_OUT = " It is left out."
+PRESET = re.compile(r"[^\W_][\w-]{0,39}")
+"""The names of presets."""
 
 
 class Preferences(SamplingSettings, frozen=True, kw_only=True):
@@ -152,11 +156,13 @@ class SettingsFile:
     Attributes:
         preferences: the settings read.
         problems: the invalid settings, by line.
+        begun_with: the name of the preset that the program was started with; "" without any.
     """
 
     def __init__(self, path: Path | None = None, *, writable: bool = True) -> None:
         self.path = path or user_config_path("ladechat") / NAME
         self.writable = writable
+        self.begun_with = ""
         self.problems: list[Problem] = []
         self._refused: dict[str, Any] = {}
         try:
@@ -174,6 +180,27 @@ class SettingsFile:
         """The settings that the file has, with a valid value."""
         return {key for key, value in parsed(self._text).items() if _problem(key, value) is None}
 
+    @property
+    def presets(self) -> list[str]:
+        """The names of the presets: files of this form, in a folder beside it."""
+        return sorted(path.stem for path in matching(self.path.parent, "presets/*.toml") if PRESET.fullmatch(path.stem))
+
+    def preset(self, name: str, *, new: bool = False) -> "SettingsFile":
+        """Return the file of a preset.
+
+        Raises:
+            SettingsRefused: no preset can have this name; or there is none, or it has a fault, unless it may be `new`.
+        """
+        if not PRESET.fullmatch(name):
+            raise SettingsRefused(f"A preset is named by letters, digits, - and _, at most 40, not {_shortened(name)}.")
+        file = SettingsFile(self.path.parent / "presets" / f"{name}.toml", writable=self.writable)
+        if not (new or file.names or file.problems):
+            raise SettingsRefused(f"There is no preset {name}; there are: {', '.join(self.presets) or 'none'}.")
+        if file.problems and not new:
+            fault = file.problems[0].sentence.removesuffix(LEFT_OUT)
+            raise SettingsRefused(f"The preset {name} cannot be taken: {fault}")
+        return file
+
     def refuse(self, name: str, problem: str) -> None:
         """Ignore a value that only the app can check, such as a theme: it is reported like the other problems."""
         self._refused[name] = getattr(self.preferences, name)
@@ -181,7 +208,7 @@ class SettingsFile:
 
     def leave_out(self, keys: tuple[str, ...], problem: str) -> None:
         """Report why a value is ignored, which is named by its table, if it is in one, and its key."""
-        line, what = line_of(self._text, *keys), f"{problem} It is left out."
+        line, what = line_of(self._text, *keys), f"{problem}{LEFT_OUT}"
         place = f"{self.path}, line {line}" if line else f"{self.path}"
         self.problems.append(Problem(line, what, f"{place}: {what}"))
         self.problems.sort(key=lambda one: one.line or 0)

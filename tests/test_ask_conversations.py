@@ -48,6 +48,7 @@ def test_an_answer_is_saved_only_where_that_is_asked_for(asked: list[protocol.Ge
     result = check_runs("ask", "One?", "--keep", "--system", "Be brief.", typed="")
     (kept,) = ConversationStore().conversations()
     assert said() == {"One?": [("One?", "Yes.")]} and kept.system == "Be brief." and kept.model == "demo"
+    assert [one.pieces for one in protocol.unpacked(kept.exchanges[0].steps, 1)] == [["Yes", "."]]
     name = kept.path.stem[-8:]
     assert f"ladechat ask --conversation {name} goes on with it" in result.stderr and result.stdout == "Yes.\n"
     check_runs("ask", "Two?", "--conversation", name, typed="")

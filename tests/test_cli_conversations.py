@@ -147,3 +147,30 @@ def test_a_conversation_goes_on_with_the_command_of_the_engine_whatever_model_an
     (given,) = started_with
     assert given["opened"].title == "Old?" and given["instead"] is None
     assert given["options"].engine_command.words == ("sh", "-c", "true")
+
+
+def test_a_preset_has_its_settings_as_if_they_were_typed(
+    started_with: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    path = SettingsFile().path
+    preset = path.parent / "presets" / "pirate.toml"
+    preset.parent.mkdir(parents=True)
+    path.write_text('model = "owner/usual"\ntemperature = 0.1\nmax_new_tokens = 5')
+    preset.write_text(
+        'model = "owner/x"\ndecoder = "suffix"\nsystem = "Rhyme."\ntemperature = 0.7\n[parameters]\nnodes = 4'
+    )
+    write(store_folder(), "a", exchange("Old?", model="owner/old"))
+    check_runs("--preset", "pirate")
+    check_runs("--preset", "pirate", "--model", "demo", "--temperature", "0")
+    check_runs("--preset", "pirate", "--continue")
+    plain, typed, continued = started_with
+    settings = plain["options"].settings
+    assert (plain["options"].model, settings.decoder, settings.parameters) == ("owner/x", "suffix", {"nodes": 4})
+    assert settings.temperature == 0.7 and plain["settings_file"].begun_with == "pirate"
+    assert (typed["options"].model, typed["options"].settings.temperature) == ("demo", 0)
+    assert (continued["options"].model, continued["instructed"]) == ("owner/x", "Rhyme.")
+    check_refused("--preset", "gone", says="There is no preset gone; there are: pirate.")
+    check_refused("--preset", "a/b", says="named by letters, digits, - and _")
+    preset.write_text("temperature = 9")
+    check_refused("ask", "One?", "--preset", "pirate", says=("pirate.toml, line 1", "from 0 to 5, not 9"))

@@ -19,6 +19,7 @@ from textual.dom import DOMNode
 from ladechat import catalog, protocol
 from ladechat.bench.options import method_names
 from ladechat.commands import COMMANDS
+from ladechat.own_keys import IDS
 from ladechat.preferences import NAME as SETTINGS_NAME
 from ladechat.preferences import SETTINGS
 from ladechat.screens.chat.screen import ChatScreen
@@ -161,6 +162,11 @@ def test_the_page_of_settings_has_each_setting_with_its_range() -> None:
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     documented = re.findall(r"^\| `(\w+)` \| (.+?) \| .+? \| (.+?) \|$", page, re.MULTILINE)
     assert documented == [(setting.name, setting.wants, setting.help) for setting in SETTINGS.values()]
+
+
+def test_the_page_of_settings_names_each_action_whose_key_can_be_another() -> None:
+    section = sections((ROOT / "docs" / "settings.md").read_text(encoding="utf-8"))["Keys of your own"]
+    assert set(IDS) <= set(re.findall(r"`(\w+)`", section))
 
 
 def test_the_keys_of_the_readme_are_bound() -> None:

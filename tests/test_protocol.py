@@ -51,6 +51,8 @@ def values(kind: inspect.Type) -> st.SearchStrategy[Any]:
             )
         case inspect.StrType():
             return TEXT
+        case inspect.BytesType():
+            return st.binary(max_size=9)
         case inspect.BoolType():
             return st.booleans()
         case inspect.NoneType():

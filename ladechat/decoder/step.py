@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ladechat.decoder.common_prefix import common_prefix
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Verdict = Literal["accepted", "rejected", "untested"]
 MODEL = "model"
@@ -122,7 +123,7 @@ class Step(NamedTuple):
     draft: Draft | None = None
     views: tuple[object, ...] = ()
     plain: bool = False
-    logits: Tensor | None = None
+    logits: "Tensor | None" = None
 
     @property
     def window(self) -> WindowSnapshot | None:

@@ -41,6 +41,7 @@ from ladechat.protocol.messages import (
     TurnStarted,
     Watch,
 )
+from ladechat.protocol.packed_steps import drawn, packed, unpacked
 from ladechat.protocol.passes import one_by_one
 from ladechat.protocol.values import (
     MOST,
@@ -142,7 +143,10 @@ __all__ = [
     "credible_speedup",
     "decode_command",
     "decode_event",
+    "drawn",
     "encode",
     "one_by_one",
+    "packed",
     "read_head",
+    "unpacked",
 ]

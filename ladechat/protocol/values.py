@@ -17,6 +17,8 @@ MOST_TEXT = 2_000_000
 """Characters of a text that is shown at once: a question, a notice. Longer ones would block the screen."""
 MOST_PIECE = 100_000
 """Characters of the text of one token. It is drawn in a single line."""
+MOST_PACKED = 512 * 1024
+"""Bytes of the packed steps of a saved answer: those of some 3,000 passes."""
 
 Number = Annotated[int, Meta(ge=-MOST, le=MOST)]
 Count = Annotated[int, Meta(ge=0, le=MOST)]
@@ -191,6 +193,8 @@ class Exchange(Record, frozen=True):
         token_ids: the answer's tokens, which are valid only for the model `model`.
         decoder: the name of the decoder that was in use when the answer ended.
         system: the system prompt of the question, "" for none; None if it is not known.
+        settings: those that the answer began with; None if they are not known.
+        steps: how it came about, see `packed_steps`; b"" if that is not known.
     """
 
     question: Text
@@ -199,6 +203,8 @@ class Exchange(Record, frozen=True):
     model: Text
     decoder: Text
     system: Text | None = None
+    settings: Settings | None = None
+    steps: bytes = b""
 
 
 class Message(Record, frozen=True):

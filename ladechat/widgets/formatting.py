@@ -34,6 +34,8 @@ REASONS = {
     "context": "the model's context is full",
     "failed": "broken off",
 }
+REOPENED = "reopened: how these answers were decoded is not kept"
+"""Shown below a conversation of an earlier version instead of the settings of its last answer."""
 MEANT = "lessons stop at {}"
 GOES_ON = {"stopped": "/continue goes on", "max_new_tokens": "/continue goes on, /limit raises it"}
 """What the user can do about these reasons."""
@@ -334,12 +336,27 @@ def info_of(name: str, decoders: Mapping[str, DecoderInfo]) -> DecoderInfo:
 
 def describe_drawing(event: TurnStarted) -> str:
     """Return how the tokens of an answer are sampled, and the token limit. Settings without effect are left out."""
-    settings, usual = event.settings, SamplingSettings()
+    return f"{_drawing(event.settings, event.seed)}, at most {event.max_new_tokens:,} tokens"
+
+
+def describe_reopened(then: Settings | None, decoders: Mapping[str, DecoderInfo], now: Settings | None) -> str:
+    """Return the line below a reopened conversation: the settings of its last answer if they are known, and how to take
+    them if those of `now` are others. None: they cannot be taken.
+    """
+    if then is None:
+        return REOPENED
+    same = now is None or replace(now, parameters={}) == replace(then, parameters={})
+    offer = "" if same else " · /as-before takes these settings"
+    return f"reopened · last: {describe_settings(then, decoders)}, {_drawing(then, then.seed)}{offer}"
+
+
+def _drawing(settings: Settings, seed: int | None) -> str:
+    usual = SamplingSettings()
     values = {name: getattr(settings, name) for name in usual.__struct_fields__}
-    values["seed"] = event.seed if settings.temperature else None
+    values["seed"] = seed if settings.temperature else None
     del values["temperature"]
     changed = [f"{name.replace('_', '-')} {value}" for name, value in values.items() if value != getattr(usual, name)]
-    return ", ".join([f"temperature {settings.temperature:g}", *changed, f"at most {event.max_new_tokens:,} tokens"])
+    return ", ".join([f"temperature {settings.temperature:g}", *changed])
 
 
 def describe_settings(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> str:

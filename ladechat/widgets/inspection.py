@@ -52,7 +52,7 @@ class Inspection:
         """Look back at the latest answer: at the step in the panels, or at the one before if that is the last."""
         turn = self._answers.latest
         answer = None if turn is None else self._answers.get(turn)
-        if answer is None:
+        if not answer:
             return
         shown = answer.telling if answer.finished is not None else None
         before_last = len(answer) - 2

@@ -12,7 +12,7 @@ from ladechat.widgets.bars.status_line import ANSWERING, StatusLine
 from ladechat.widgets.inspection import Inspection
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.steps.answer_steps import Arrangement, RecentAnswers
-from ladechat.widgets.transcript.transcript import Transcript, messages_of
+from ladechat.widgets.transcript.transcript import Transcript, Whole, messages_of
 from ladechat.widgets.units import unit_of
 
 STARTING = "starting the engine …"
@@ -21,9 +21,7 @@ PREPARING = "preparing the question …"
 """Shown while the prompt is rendered: usually briefly, but a long conversation or a slow template takes seconds."""
 READING = "reading the question …"
 ENDED = "the engine has ended"
-REOPENED = "reopened: how these answers were decoded is not kept"
-"""Shown below a reopened conversation instead of the figures."""
-RESTORED = "back to what was here before · how it was decoded is not kept"
+RESTORED = "back to what was here before"
 """Shown above exchanges that were to be replaced."""
 STATUS_PARTS = ("model", "device", "link", "dtype", "facts", "memory")
 
@@ -90,6 +88,7 @@ class Presenter:
         self._in_turn = self._continuing = self._expecting = self._settings_awaited = False
         self._shown_system: str | None = None
         """The system prompt of the last question; None if unknown."""
+        self._turn_before = 0  # of earlier sessions: each of their answers has a negative one
         self._first_part: protocol.TurnFinished | None = None
 
     @property
@@ -314,7 +313,14 @@ class Presenter:
                 self._now.asked_at = self._transcript.blocks
                 self._now.exchanges += (self._now.asked_at,)
                 self._side.clear()
-                self._transcript.add_whole(messages_of(event.exchange))
+                self._transcript.add_whole(self._earlier(event.exchange, self._now.asked_at))
+
+    def _earlier(self, exchange: protocol.Exchange, block: int) -> tuple[Whole, Whole]:
+        """Return the messages of an earlier session's exchange, whose question is block number `block`."""
+        self._turn_before -= 1
+        if exchange.steps:
+            self.answers.begin(self._turn_before, exchange.steps, block + 1)
+        return messages_of(exchange, self._turn_before)
 
     def _continue(self, turn: int) -> None:
         """Continue the last answer in its block."""
@@ -334,15 +340,18 @@ class Presenter:
         self.answers.keep(blocks)
 
     def _show_conversation(self, exchanges: list[protocol.Exchange]) -> None:
-        """Replace the conversation by these exchanges, whose decoding steps are unknown."""
+        """Replace the conversation by these exchanges."""
         self._keep(0)
         self._now.system_said = False
         self._shown_system = exchanges[-1].system if exchanges else None
         self._now.exchanges = tuple(range(0, 2 * len(exchanges), 2))
         self._side.clear()
-        self._transcript.open(message for exchange in exchanges for message in messages_of(exchange))
+        self._transcript.open(
+            message for place, exchange in enumerate(exchanges) for message in self._earlier(exchange, 2 * place)
+        )
         if exchanges:
-            self._transcript.sum_up(REOPENED)
+            now = self._now.settings if self.may_continue else None
+            self._transcript.sum_up(formatting.describe_reopened(exchanges[-1].settings, self.decoders, now))
 
     def _show_ready(self, event: protocol.Ready) -> None:
         self._now.model, self._now.system_said = formatting.name_of(event.model), False

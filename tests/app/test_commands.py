@@ -101,6 +101,9 @@ REFUSED = {
     "theme": "nonesuch",
     "replay": "/nowhere/talk.jsonl",
     "export": "talk.doc",
+    "save": "a/b",
+    "preset": "nonesuch",
+    "remove-preset": "nonesuch",
     **{name.replace("_", "-"): "hot" for name in DRAWING},
 }
 """A value that each command that takes one refuses; all but a system prompt, which is any text."""

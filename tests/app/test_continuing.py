@@ -141,7 +141,7 @@ async def test_an_answer_that_no_other_has_replaced_goes_on_in_its_place() -> No
         await ask(pilot, "/continue", brings=lambda: not stage.asking and len(stage.engine.questions) == 4)
         shown = [kind for kind, _ in blocks(stage.app)]
     assert [message.content for message in stage.engine.questions[3].messages] == ["One?", ANSWER, "Two?", ANSWER]
-    assert shown == ["user", "model", "notice", "user", "notice", "user", "model", "notice"]
+    assert shown == ["user", "model", "notice", "user", "notice", "notice", "user", "model", "notice"]
 
 
 @pytest.mark.parametrize("complete", [False, True], ids=["stopped", "complete"])

@@ -9,7 +9,7 @@ from textual.widgets import Input, Label, OptionList
 from ladechat.screens.lists.conversations import NONE_FOUND, NONE_YET, ConversationsScreen
 from ladechat.session.conversations.index import GoOn
 from ladechat.session.conversations.search import Listing
-from ladechat.widgets.presenter import REOPENED
+from ladechat.widgets.formatting import REOPENED
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.listed import kept, listed, lists, new_stage, rows, said, show_list, shown, three, three_listed
 from tests.app.stage import answered, ask, burst, footer_names

@@ -1,9 +1,10 @@
 """The conversation: which token wears what, where the view stands, and what is copied."""
 
+import random
 from collections.abc import Sequence
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.style import Style
 from textual.events import MouseScrollDown, MouseScrollUp
@@ -13,7 +14,7 @@ from textual.selection import Selection
 from ladechat import protocol
 from ladechat.palette import Look, Palette
 from ladechat.widgets.transcript.block import INDENT
-from ladechat.widgets.transcript.transcript import NEW_BELOW, Transcript
+from ladechat.widgets.transcript.transcript import NEW_BELOW, Transcript, messages_of
 from tests.waiting import brings, until
 from tests.widgets.hosting import hosted, lines, style_of
 from tests.widgets.sample_steps import answer, step
@@ -270,7 +271,7 @@ async def test_answers_are_there_as_the_model_wrote_them_the_last_one_first() ->
 
 def thinking(*groups: Sequence[str], first: int = 0) -> list[protocol.Step]:
     """Steps of thoughts alone."""
-    return [msgspec.structs.replace(one, reasoning=len(one.pieces)) for one in steps_of(groups, first)]
+    return [replace(one, reasoning=len(one.pieces)) for one in steps_of(groups, first)]
 
 
 async def test_thoughts_show_their_last_lines_while_they_come_and_then_one_line() -> None:
@@ -332,3 +333,24 @@ async def test_thoughts_that_were_stopped_go_on_in_their_block() -> None:
         ]
         transcript.action_fold()
         assert "Hm, six or seven." in "\n".join(lines(transcript))
+
+
+async def test_whatever_an_answer_was_it_looks_the_same_when_it_is_read_again() -> None:
+    dice, pieces = random.Random(0), (" the", "n", "-gram", "\n\n", "漢字", "`x`", "", "\u0301", "</s>")
+    live, again = Transcript(), Transcript()
+    async with hosted(live) as (_, _), hosted(again) as (_, _):
+        for _ in range(40):
+            groups = [dice.choices(pieces, k=dice.randint(1, 5)) for _ in range(dice.randint(1, 12))]
+            thoughts = [dice.randint(0, len(groups[0]))] * (dice.random() < 0.3)
+            steps = [replace(one, reasoning=sum(thoughts[at : at + 1])) for at, one in enumerate(steps_of(groups))]
+            text = "".join(piece for one in steps for piece in one.pieces[one.reasoning :])
+            live.clear()
+            write_question(live, "Why?")
+            live.start("model", "demo model")
+            live.add_steps(steps)
+            saved = protocol.Exchange(
+                question="Why?", answer=text, token_ids=[], model="demo", decoder="auto", steps=protocol.packed(steps)
+            )
+            again.open(messages_of(saved, steps[0].turn))
+            said = [line.runs for block in live._blocks if block.kind == "model" for line in block.lines[1:]]
+            assert [line.runs for line in again._blocks[-1].lines[1:]] == said

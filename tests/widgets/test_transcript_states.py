@@ -146,7 +146,7 @@ class Stage:
                 ]
                 said.unfolded, said.marked = 0, None
                 transcript.unmark()
-                transcript.open([(one.kind, one.name, str(one.parts[0]), PLAIN) for one in said.messages])
+                transcript.open([(one.kind, one.name, [(str(one.parts[0]), PLAIN)]) for one in said.messages])
             case "add" if said.messages and said.messages[-1].kind == "model":
                 transcript.add(value)
                 said.messages[-1].parts.append(value)

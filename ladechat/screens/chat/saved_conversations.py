@@ -5,7 +5,7 @@ from ladechat.screens.chat.context import STOP_FIRST, ChatContext
 from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.lists.conversations import Chosen, ConversationsScreen
 from ladechat.screens.reading import ReadingScreen
-from ladechat.session.conversations.saved import SavedConversation, shortened
+from ladechat.session.conversations.saved import SavedConversation, Viewed, shortened
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine import LOADED
 from ladechat.widgets.dates import dated
@@ -39,6 +39,7 @@ class SavedConversations:
         if self._session.asking:
             self._chat.refuse(STOP_FIRST)
             return
+        self.note_view()
         begun, self._answered_by, self._opened = self._session.conversation.begun, "", None
         lost = self._why_not_saved() if begun else ""
         self._session.clear()
@@ -107,15 +108,27 @@ class SavedConversations:
         if self._session.asking:
             self._chat.refuse(STOP_FIRST)
             return False
+        self.note_view()
         self._session.open(conversation)
         self._opened = self._session.conversation.turn, dated(conversation.when)
-        self._chat.view.transcript.anchor()
+        transcript, view = self._chat.view.transcript, conversation.view
+        transcript.formatted = transcript.formatted if view is None else view.formatted
+        transcript.anchor()
+        if view is not None and view.message is not None:
+            transcript.scroll_to_line(view.message, view.row)
         self._answered_by = conversation.model
         if self._session.state in LOADED:
             self.say_which_model_answers()
         if why := self.store.why_copied:
             self._chat.notify(f"‘{conversation.title}’ {why}: what you ask now goes on in a copy of it.")
         return True
+
+    def note_view(self) -> None:
+        """Save how the conversation is shown, for the next time that it is opened."""
+        if self.store is not None:
+            transcript = self._chat.view.transcript
+            message, row = transcript.place_in_view
+            self.store.note_view(Viewed(formatted=transcript.formatted, message=message, row=row))
 
     def show_title(self) -> None:
         """Show the title of a saved conversation, and when it was answered last, if that was in an earlier session."""

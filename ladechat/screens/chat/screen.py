@@ -198,7 +198,8 @@ class ChatScreen(StyledOnce[None]):
         self._session.start()
 
     async def on_unmount(self) -> None:
-        """Cancel an export when the app ends."""
+        """Save how the conversation is left, and cancel an export, when the app ends."""
+        self.saved.note_view()
         await self._recordings.end()
 
     def _frame(self) -> None:
@@ -210,7 +211,8 @@ class ChatScreen(StyledOnce[None]):
             self._keys.show()
             self._questions.show()
             conversation, formatted = session.conversation, self.view.transcript.formatted
-            self._in_effect.show(conversation.system, conversation.max_new_tokens, formatted=formatted)
+            preset, limit = self.settings.preset, conversation.max_new_tokens
+            self._in_effect.show(preset, conversation.system, limit, formatted=formatted)
             self.view.show_search(session.looking_for)
             self.saved.show_title()
             self.saved.show_copy()
@@ -232,7 +234,7 @@ class ChatScreen(StyledOnce[None]):
                 self._typed_question.note(event)
                 if isinstance(event, Ready):
                     self._models.note_loaded(True)
-                    self.settings.single_token = event.single_token
+                    self.settings.loaded(event)
                     self.saved.say_which_model_answers()
                 elif isinstance(event, Failed) and event.fatal:
                     self._models.note_loaded(False)

@@ -5,12 +5,14 @@ from functools import partial
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import asdict
 from textual.app import SystemCommand
 
 from ladechat import catalog
+from ladechat.engine_options import found_anywhere
 from ladechat.palette import Look
-from ladechat.preferences import DRAWING, SETTINGS, SettingsFile, SettingsRefused
-from ladechat.protocol import Configure, DecoderInfo
+from ladechat.preferences import DRAWING, SETTINGS, Preferences, SettingsFile, SettingsRefused
+from ladechat.protocol import Configure, DecoderInfo, Ready
 from ladechat.screens.chat.context import ChatContext
 from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.lists.settings import SettingsScreen
@@ -27,11 +29,12 @@ from ladechat.session.change import (
     shown,
 )
 from ladechat.session.conversations.saved import shortened
+from ladechat.widgets.formatting import name_of
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.sliders.sliders import ParameterSlider
 
 DECODER = "decoder"
-NOT_SAVED = "Settings are not kept: ladechat was started with --no-save."
+NO_PRESETS = "There is no preset yet: /save NAME makes one of this model, system prompt and settings."
 
 _Own = tuple[Adjustable, Callable[[str], None]]
 """A setting that the engine does not have: its row in the list, and the function that sets it."""
@@ -47,12 +50,17 @@ class ChatSettings:
     """
 
     def __init__(self, chat: ChatContext, models: ModelChoice, settings_file: SettingsFile | None) -> None:
-        self._chat, self._session, self._models, self._settings_file = chat, chat.session, models, settings_file
+        self._chat, self._session, self._models = chat, chat.session, models
+        self._file = settings_file or SettingsFile(writable=False)
+        self._preset, self._taken = self._file.begun_with, self._now
+        self._coming: tuple[str, Preferences] | None = None
+        """A preset with its model, once that has loaded."""
         self.single_token: str | None = None
         """Why the model can only be decoded one token at a time; None if it can be decoded otherwise."""
         self._before_plain = ""
         self._before_by_hand = ""
         chat.prompt.commands.choices = {DECODER: self._decoder_choices, "theme": self._theme_choices}
+        chat.prompt.commands.choices |= dict.fromkeys(("preset", "remove-preset"), self._presets)
 
     @property
     def _decoders(self) -> Mapping[str, DecoderInfo]:
@@ -222,31 +230,113 @@ class ChatSettings:
             self._chat.view.toggle_panels()
             self._app.keep_settings(panels=wanted)
 
-    def action_save(self) -> None:
-        """Save the model, the decoder, its parameters, the system prompt and the longest answer for the next start."""
-        requested = self._session.requested
-        if self._settings_file is None:
-            self._chat.refuse(NOT_SAVED)
-            return
-        changes = {name: getattr(requested, name) for name in ("parameters", *DRAWING)}
-        conversation = self._session.conversation
-        first = not self._chat.engine_command and requested.decoder == catalog.first_decoder(conversation.model).name
-        changes[DECODER] = None if first else requested.decoder  # another model may have another default
+    # --- what is saved ------------------------------------------------------------------------------------------------
+
+    @property
+    def _now(self) -> dict[str, Any]:
+        """The model, its texts and all settings, by their names in the settings file."""
+        texts = {name: getattr(self._session.conversation, name) for name in ("model", "system", "max_new_tokens")}
+        return asdict(self._session.requested) | texts
+
+    def action_save(self, preset: str = "") -> None:
+        """Save the model, the decoder, its parameters, the system prompt and the longest answer: for the next start, or
+        as the preset of this name.
+        """
+        conversation, command, changes = self._session.conversation, self._chat.engine_command, self._now
+        decoder, file = changes[DECODER], self._file
+        if command:
+            del changes["model"]
         try:
-            own = {name: getattr(conversation, name) for name in ("system", "max_new_tokens")}
-            self._settings_file.keep({**changes, **own, **self._engine})
+            if preset:
+                file, known = self._file.preset(preset, new=True), decoder in catalog.DECODERS
+                parameters = catalog.resolved(decoder, changes["parameters"]) if known else {}
+                file.keep(changes | {DECODER: decoder if known else None, "parameters": parameters})
+                said = f"Saved: /preset {preset} takes this again, and ladechat --preset {preset} begins with it."
+                self._preset, self._taken = preset, self._now
+            else:
+                first = not command and decoder == catalog.first_decoder(conversation.model).name
+                file.keep(changes | {"engine": command or None, DECODER: None if first else decoder})  # models differ
+                said = f"ladechat begins with these settings the next time: {file.path}."
+                conversation.usual_system = conversation.system
         except SettingsRefused as refused:
             self._chat.refuse(str(refused), severity="error")
         else:
-            conversation.usual_system = conversation.system
-            said = f"ladechat begins with these settings the next time: {self._settings_file.path}."
             self._chat.notify(said)
+            self._session.changed()
 
     @property
-    def _engine(self) -> dict[str, str | None]:
-        """What chooses the engine in the file: the user's command, or else the model."""
-        command = self._chat.engine_command
-        return {"engine": command} if command else {"engine": None, "model": self._session.conversation.model}
+    def preset(self) -> str:
+        """The preset that was taken last, and whether something was changed after that; "" without any."""
+        return f"{self._preset}, changed" if self._preset and self._taken != self._now else self._preset
+
+    def action_preset(self, name: str = "") -> None:
+        """Take the model, system prompt and settings of a preset; without a name, list all presets.
+
+        Raises:
+            SettingsRefused: it cannot be taken.
+            AddressRefused: its model begins like the address of a server, and is none.
+        """
+        if name:
+            preset = self._file.preset(name)
+            self._choose(name, {key: getattr(preset.preferences, key) for key in preset.names})
+        elif self._file.presets:
+            self._chat.prompt.offer_command("/preset ")
+        else:
+            self._chat.notify(NO_PRESETS)
+
+    def action_as_before(self) -> None:
+        """Take the model, system prompt and settings of the last answer."""
+        conversation = self._session.conversation
+        last = conversation.exchanges[-1] if conversation.begun else None
+        if last is None or last.settings is None:
+            raise SettingRefused("It is not known with which settings the last answer was made.")
+        texts = {"model": last.model, "system": last.system or "", "max_new_tokens": conversation.max_new_tokens}
+        self._choose("", asdict(last.settings) | texts)
+
+    def _choose(self, name: str, own: dict[str, Any]) -> None:
+        """Take these settings as a preset of this name, and those of the file that are not among them."""
+        present = self._session.conversation.model
+        model = found_anywhere(own["model"]) if "model" in own else present
+        self._coming = name, msgspec.structs.replace(self._file.preferences, **{**own, "model": model})
+        if model == present:
+            self._take(*self._coming)
+        else:
+            self._models.action_model(model)
+
+    def loaded(self, event: Ready) -> None:
+        """Take the preset that has waited for its model."""
+        self.single_token = event.single_token
+        if self._coming is not None and self._coming[1].model == self._session.conversation.model:
+            self._take(*self._coming)
+
+    def _take(self, name: str, wanted: Preferences) -> None:
+        conversation = self._session.conversation
+        first = catalog.first_decoder(conversation.model)
+        decoder = first.name if first is catalog.SERVER else wanted.decoder or first.name
+        sampling = {name: getattr(wanted, name) for name in DRAWING}
+        self._session.configure(Configure(decoder=decoder, parameters=wanted.parameters, **sampling))
+        conversation.max_new_tokens, conversation.usual_system = wanted.max_new_tokens, wanted.system
+        if wanted.system != conversation.system:
+            self._session.instruct(wanted.system)
+        self._preset, self._taken, self._coming = name, self._now, None
+        self._session.changed()
+
+    def action_remove_preset(self, name: str) -> None:
+        """Remove the preset of this name, and say where its file is."""
+        path = self._file.preset(name, new=True).path
+        try:
+            removed = path.rename(path.with_suffix(".removed"))
+        except OSError as error:
+            raise SettingRefused(f"There is no preset {name} to remove: {error.strerror or error}.") from error
+        self._chat.notify(f"Removed; what it had is still in {removed}.")
+
+    def _presets(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the completions of /preset: each name, and what it has."""
+        for name in self._file.presets:
+            file = self._file.preset(name, new=True)
+            has, wrong = file.preferences, [problem.what for problem in file.problems]
+            parts = wrong[:1] or (name_of(has.model), has.decoder, shortened(has.system))
+            yield name, "", " · ".join(part for part in parts if part)
 
 
 def _own(name: str, value: Any, take: Callable[[str], None], wants: str = "") -> _Own:

@@ -1,8 +1,10 @@
 """Commands that are typed into the prompt: they are run, or a message shows the valid ones."""
 
 from ladechat.commands import SlashCommand, find, nearest
+from ladechat.preferences import SettingsRefused
 from ladechat.screens.chat.context import ChatContext
 from ladechat.screens.chat.settings import ChatSettings
+from ladechat.server_address import AddressRefused
 from ladechat.session.change import SettingRefused, missing_here
 from ladechat.session.conversations.saved import shortened
 
@@ -20,7 +22,7 @@ class SlashCommands:
         self._chat.command = text
         try:
             await self._run_typed(text)
-        except SettingRefused as refused:
+        except (SettingRefused, SettingsRefused, AddressRefused) as refused:
             self._chat.refuse(str(refused))
         finally:
             self._chat.command = ""

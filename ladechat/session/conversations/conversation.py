@@ -14,6 +14,9 @@ from ladechat.protocol import (
     Step,
     TurnFinished,
     TurnStarted,
+    one_by_one,
+    packed,
+    unpacked,
 )
 from ladechat.session.conversations.saved import Branch, SavedConversation
 from ladechat.session.conversations.store import ConversationStore
@@ -205,14 +208,15 @@ class Conversation:
         """
         if event.reason == "failed":
             return
-        self._steps.clear()
+        steps, self._steps = one_by_one(self._steps, event.pass_tokens), []
         if not event.token_ids:
             return
         if self.continuing and self._latest is not None and event.turn == self._latest[0]:
             self._latest = event.turn, self._latest[1] + event.steps, self._seed
             number, last = self.tree.path[-1], self.exchanges[-1]
             answer, token_ids = last.answer + event.text, [*last.token_ids, *event.token_ids]
-            exchange = replace(last, answer=answer, token_ids=token_ids, decoder=decoder)
+            came = packed([*unpacked(last.steps, event.turn), *steps]) if last.steps else b""
+            exchange = replace(last, answer=answer, token_ids=token_ids, decoder=decoder, steps=came)
             self.tree.exchanges[number], self.continuing = exchange, False
             if self._store is not None:
                 self._store.replace_last(exchange, number)
@@ -225,6 +229,8 @@ class Conversation:
                 model=self.model,
                 decoder=decoder,
                 system=self._asked_with,
+                settings=None if self._started is None else self._started.settings,
+                steps=packed(steps),
             )
             after, replaced = [ROOT, *self.tree.path][len(self.exchanges)], len(self.replaced)
             self.tree.add(exchange, after)

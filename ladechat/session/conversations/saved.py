@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from ladechat.files import read_file
 from ladechat.protocol import MAX_LINE_BYTES, Exchange
+from ladechat.protocol.values import Count
 from ladechat.session.conversations.tree import ROOT, ExchangeTree
 
 SUFFIX = ".jsonl"
@@ -88,7 +89,17 @@ class Pinned(FileLine, frozen=True, tag="pin"):
     pinned: bool
 
 
-Changed = Answered | Continued | Removed | Branch | Renamed | Instructed | Pinned
+class Viewed(FileLine, frozen=True, tag="view"):
+    """How the conversation was shown when it was left: with formatted answers or not, and with this row of this
+    question or answer, from 0, at the top; None: with its end in view.
+    """
+
+    formatted: bool = False
+    message: Count | None = None
+    row: Count = 0
+
+
+Changed = Answered | Continued | Removed | Branch | Renamed | Instructed | Pinned | Viewed
 """What a line after the first says."""
 
 
@@ -103,6 +114,7 @@ class SavedConversation:
         given_title: the title that the user gave; "" if there is none.
         system: the system prompt; None if none was ever set.
         pinned: whether it stands before all others in the list.
+        view: how it was left; None if that is not known.
     """
 
     path: Path
@@ -111,6 +123,7 @@ class SavedConversation:
     given_title: str = ""
     system: str | None = None
     pinned: bool = False
+    view: Viewed | None = None
 
     @property
     def exchanges(self) -> list[Exchange]:
@@ -184,7 +197,7 @@ def read(path: Path) -> SavedConversation | None:
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
     tree, end = ExchangeTree(), ROOT  # the exchange after which the next one stands
-    title, system, pinned = "", None, False
+    title, system, pinned, view = "", None, False, None
     changes = tuple(_decoded(lines[1:]))
     for line in changes:
         match line:
@@ -208,7 +221,9 @@ def read(path: Path) -> SavedConversation | None:
                 system = line.text
             case Pinned():
                 pinned = line.pinned
-    return SavedConversation(path, changes, tree, title, system, pinned) if tree.path else None
+            case Viewed():
+                view = line
+    return SavedConversation(path, changes, tree, title, system, pinned, view) if tree.path else None
 
 
 def _with_system(exchange: Exchange, system: str | None) -> Exchange:

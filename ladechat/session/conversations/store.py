@@ -12,6 +12,8 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ladechat.files import (
     append_line,
     create_private,
@@ -22,6 +24,7 @@ from ladechat.files import (
 from ladechat.protocol import Exchange, encode
 from ladechat.session.conversations.folder import ConversationFolder, lock
 from ladechat.session.conversations.saved import (
+    MOST_BYTES,
     SUFFIX,
     Answered,
     Begun,
@@ -33,6 +36,7 @@ from ladechat.session.conversations.saved import (
     Removed,
     Renamed,
     SavedConversation,
+    Viewed,
     read,
     shortened,
     title_of_copy,
@@ -100,13 +104,17 @@ class ConversationStore(ConversationFolder):
 
     def add(self, exchange: Exchange, after: int | None = None, replaced: int = 0) -> None:
         """Save an exchange after that of a number, or the last shown, in place of so many of those shown last."""
-        self._append(*[Removed()] * replaced, Answered(when=_now(), exchange=exchange, after=after))
+        self._append(*[Removed()] * replaced, Answered(when=_now(), exchange=self._fitting(exchange), after=after))
 
     def replace_last(self, exchange: Exchange, number: int | None = None) -> None:
         """Save a new version of the last exchange that is shown, with its number: its answer was continued. It is one
         line, so that at no moment the file has neither version.
         """
-        self._append(Continued(when=_now(), exchange=exchange, number=number))
+        self._append(Continued(when=_now(), exchange=self._fitting(exchange), number=number))
+
+    def _fitting(self, exchange: Exchange) -> Exchange:
+        """Return an exchange without its steps if the file has very many: it has to stay readable."""
+        return exchange if self._size < MOST_BYTES // 8 else replace(exchange, steps=b"")
 
     def take(self, branch: Branch, replaced: int) -> None:
         """Save which exchanges of the current conversation are shown, in place of so many of the last."""
@@ -116,6 +124,12 @@ class ConversationStore(ConversationFolder):
         self._added = True
         self._lines += lines
         self._write()
+
+    def note_view(self, view: Viewed) -> None:
+        """Save how the current conversation is left, if it has a file."""
+        before = next((line for line in reversed(self._lines) if isinstance(line, Viewed)), Viewed())
+        if self._descriptor >= 0 and view != before:
+            self._say(view)
 
     def instruct(self, system: str) -> None:
         """Save the system prompt of the current conversation; "" if it was removed."""

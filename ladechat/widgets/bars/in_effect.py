@@ -17,9 +17,10 @@ LEAST_SYSTEM_CELLS = 8
 
 
 class InEffect(OneLine):
-    """``system: Be brief and … (/system) · at most 64 tokens (/limit) · formatted (Ctrl+G)``
+    """``preset: pirate (/preset) · system: Be brief and … (/system) · at most 64 tokens (/limit) · formatted (Ctrl+G)``
 
     Attributes:
+        preset: the preset that was taken last; "" if there is none.
         system: the system prompt, of which the first words are shown; "" if there is none.
         limit: the longest answer, in tokens; None if it is the usual one.
         formatted: whether answers are formatted as Markdown, and so have no colours of passes.
@@ -29,26 +30,28 @@ class InEffect(OneLine):
     InEffect { color: $text-muted; background: $surface; }
     """
 
+    preset = reactive("")
     system = reactive("")
     limit: reactive[int | None] = reactive(None)
     formatted = reactive(False)
 
     def on_mount(self) -> None:
-        self.show("", None, formatted=False)
+        self.show("", "", None, formatted=False)
 
-    def show(self, system: str, limit: int | None, *, formatted: bool) -> None:
+    def show(self, preset: str, system: str, limit: int | None, *, formatted: bool) -> None:
         """Show these; hide the line if all is as usual."""
-        self.system, self.limit, self.formatted = system, limit, formatted
-        self.display = bool(system or limit or formatted)
+        self.preset, self.system, self.limit, self.formatted = preset, system, limit, formatted
+        self.display = bool(preset or system or limit or formatted)
 
     def segments(self, width: int) -> Iterable[Segment]:
         """Return the parts; the system prompt has the room that the others leave."""
         keys = width >= CELLS_FOR_KEYS
+        first = [f"preset: {self.preset}{' (/preset)' * keys}"] if self.preset else []
         parts = [f"at most {self.limit:,} tokens{' (/limit)' * keys}"] if self.limit is not None else []
         formatted = with_own_keys(f"formatted{' (Ctrl+G)' * keys}", self.app)
         parts += [formatted] * self.formatted
         if self.system:
             before, after = "system: ", " (/system)" * keys
-            room = max(width - cell_len(SEPARATOR.join([before + after, *parts])), LEAST_SYSTEM_CELLS)
+            room = max(width - cell_len(SEPARATOR.join([*first, before + after, *parts])), LEAST_SYSTEM_CELLS)
             parts.insert(0, f"{before}{shorten(' '.join(self.system.split()), room)}{after}")
-        return [Segment(shorten(SEPARATOR.join(parts), width), self.rich_style)]
+        return [Segment(shorten(SEPARATOR.join([*first, *parts]), width), self.rich_style)]

@@ -347,7 +347,7 @@ class SidePanels(Vertical):
             LensPanel: panels and now.lens,
             PoolPanel: now.drafts and self.shown is not View.MASK,
             MaskPanel: more or self.shown is View.MASK,
-            BiographyPanel: now.drafts or self.shown is View.BIOGRAPHY,
+            BiographyPanel: now.drafts or token or self.shown is View.BIOGRAPHY,
             SpeedPanel: True,
         }
         for kind, display in shown.items():

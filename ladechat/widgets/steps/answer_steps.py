@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 from textual.message import Message
 
-from ladechat.protocol import DecoderInfo, PolicyChoice, ServerInfo, Step, TurnFinished, one_by_one
+from ladechat.protocol import DecoderInfo, PolicyChoice, ServerInfo, Step, TurnFinished, one_by_one, unpacked
 from ladechat.widgets.steps.explained import EARLIER
 
 TRANSFER = "transfer"
@@ -133,6 +133,15 @@ class AnswerSteps:
         self._before: tuple[int, int, int, int | None, tuple[int, int | None], int, TurnFinished | None] | None = None
         """The state before the answer was continued; None once the continuation is part of the answer."""
 
+    @classmethod
+    def saved(cls, data: bytes, turn: int) -> "AnswerSteps":
+        """Return packed steps as those of a turn, each with the panels that have something to show of it."""
+        answer, arrangement = cls(), Arrangement()
+        for step in unpacked(data, turn):
+            arrangement = arrangement.after_step(step)
+            answer.add(step, arrangement)
+        return answer
+
     def __len__(self) -> int:
         return len(self._steps)
 
@@ -225,10 +234,12 @@ class LookedAt(NamedTuple):
 
 
 class RecentAnswers:
-    """The answers on the screen by turn, oldest first. Beyond `most_bytes`, the oldest are dropped."""
+    """The answers on the screen by turn, oldest first. Beyond `most_bytes`, the oldest are dropped. Those of earlier
+    sessions are packed until they are looked at.
+    """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._answers: dict[int, AnswerSteps] = {}
+        self._answers: dict[int, AnswerSteps | bytes] = {}
         self._blocks: dict[int, int] = {}
         self._most_bytes = most_bytes
 
@@ -239,17 +250,24 @@ class RecentAnswers:
 
     def get(self, turn: int) -> AnswerSteps | None:
         """Return the steps of an answer; None if they are not stored."""
-        return self._answers.get(turn)
+        answer = self._answers.get(turn)
+        if isinstance(answer, bytes):
+            answer = self._answers[turn] = AnswerSteps.saved(answer, turn)
+        return answer
 
-    def begin(self, turn: int, answer: AnswerSteps, block: int) -> None:
+    def begin(self, turn: int, answer: AnswerSteps | bytes, block: int) -> None:
         """Add an answer that begins with block number `block`, dropping old answers over the size limit."""
         self._answers.pop(turn, None)
-        size = sum(answer.size for answer in self._answers.values())
+        size = sum(map(_size, self._answers.values()))
         while size > self._most_bytes:
-            size -= self._answers.pop(next(iter(self._answers))).size
+            size -= _size(self._answers.pop(next(iter(self._answers))))
         self._answers[turn], self._blocks[turn] = answer, block
 
     def keep(self, blocks: int) -> None:
         """Forget the answers after the first `blocks` messages of the conversation."""
         self._blocks = {turn: block for turn, block in self._blocks.items() if block < blocks}
         self._answers = {turn: answer for turn, answer in self._answers.items() if turn in self._blocks}
+
+
+def _size(answer: AnswerSteps | bytes) -> int:
+    return len(answer) if isinstance(answer, bytes) else answer.size

@@ -135,6 +135,24 @@ class MessageLines(ScrollView, can_focus=True):
             self.anchor()
         self._continue()
 
+    @property
+    def place_in_view(self) -> tuple[int | None, int]:
+        """The question or answer at the top of the view, by number, and its line there; None if the end is in view."""
+        if self.follows_end:
+            return None, 0
+        number, line = self._blocks.place(self.scroll_offset.y)
+        return sum(block.kind in ("user", "model") for block in self._blocks[:number]), line
+
+    def scroll_to_line(self, number: int, line: int) -> None:
+        """Scroll until a line of a message is at the top of the view."""
+        if not self._text_width:
+            self.call_after_refresh(self.scroll_to_line, number, line)
+        elif number < len(self._blocks):
+            self.anchor(False)
+            self._lay_out_around(number)
+            self._move_to(self._blocks.start(number) + line)
+            self._continue()
+
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Return the selected text as it was written: without indentation, and without line breaks from wrapping."""
         if None in selection:

@@ -15,7 +15,7 @@ from textual.reactive import reactive
 from ladechat import protocol
 from ladechat.own_keys import with_own_keys
 from ladechat.palette import MARKUP, Palette
-from ladechat.widgets.flow import PLAIN, UNKNOWN, Ink, ink_at
+from ladechat.widgets.flow import PLAIN, UNKNOWN, Ink, Run, ink_at
 from ladechat.widgets.formatting import is_own, name_of
 from ladechat.widgets.later import Throttle
 from ladechat.widgets.steps.answer_steps import StepPointedAt
@@ -35,8 +35,8 @@ THINKS = " thinks"
 """What the name of reasoning has after that of the model."""
 
 
-Whole = tuple[Kind, str, str, Ink]
-"""A complete message: its kind, its name, its text, and the ink of the text."""
+Whole = tuple[Kind, str, Sequence[Run]]
+"""A complete message: its kind, its name, and its text in inks."""
 
 
 @dataclass
@@ -115,23 +115,25 @@ class Transcript(MessageLines):
     def open(self, messages: Iterable[Whole]) -> None:
         """Replace everything by the messages of an earlier conversation."""
         self.clear()
-        for kind, name, text, ink in messages:
+        for kind, name, runs in messages:
             block = Block(kind, name, 0)
-            block.append([(text, ink)])
+            block.append(runs)
             self._blocks.add(block)
         self._lay_out_anew()
         self.anchor()
 
     def add_whole(self, messages: Iterable[Whole]) -> None:
         """Add complete messages at the end."""
-        for kind, name, text, ink in messages:
+        for kind, name, runs in messages:
             self.start(kind, name)
-            self.add(text, ink)
+            self._add(runs)
 
     def add(self, text: str, ink: Ink = PLAIN) -> None:
         """Add text to the last message."""
-        block = self._blocks[-1]
-        place = block.append([(text, ink)])
+        self._add([(text, ink)])
+
+    def _add(self, runs: Sequence[Run]) -> None:
+        place = self._blocks[-1].append(runs)
         if self._shows_formatted:
             self._format()
         else:
@@ -320,12 +322,14 @@ class Transcript(MessageLines):
         return NEW_BELOW if self._marked is None else BELOW_MARK
 
     def _style(self, ink: Ink) -> Style:
+        marked = "transcript--marked" if self.palette.colour else "lines--selected"
         if ink.kind == "step":
             style = self.palette.style_of_step(ink.step, ink.tokens, own=ink.own)
             if (ink.turn, ink.step) == self._marked:
-                marked = "transcript--marked" if self.palette.colour else "lines--selected"
                 style += self.get_component_rich_style(marked) + Style(reverse=False)  # it may be a cue of the palette
             return style
+        if ink.kind == "marked":
+            return self.get_component_rich_style(marked)
         if ink.kind in ("plain", "answer", "listing"):
             return Style()
         if ink.kind in MARKUP:
@@ -401,6 +405,14 @@ def _ink(step: protocol.Step, token: int) -> Ink:
     return Ink("step", step.turn, step.index, len(step.token_ids), token, is_own(step, token))
 
 
-def messages_of(exchange: protocol.Exchange) -> tuple[Whole, Whole]:
-    """Return a question and its answer as messages; how the answer was decoded is unknown."""
-    return ("user", "You", exchange.question, PLAIN), ("model", name_of(exchange.model), exchange.answer, UNKNOWN)
+def messages_of(exchange: protocol.Exchange, turn: int = 0) -> tuple[Whole, Whole]:
+    """Return a question and its answer as messages, in the colours of its steps if these are known, as of a turn."""
+    runs = [
+        (piece, Ink("step", turn, place, len(step.pieces), token, len(step.pieces) > 1 and origin == "model"))
+        for place, step in enumerate(protocol.drawn(exchange.steps))
+        for token, (piece, origin) in enumerate(zip(step.pieces, step.origins, strict=False))
+        if token >= step.reasoning
+    ]
+    if "".join(piece for piece, _ in runs) != exchange.answer:
+        runs = [(exchange.answer, UNKNOWN)]
+    return ("user", "You", [(exchange.question, PLAIN)]), ("model", name_of(exchange.model), runs)
