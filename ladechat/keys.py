@@ -54,7 +54,7 @@ SHARED_KEYS = (
         "View",
         show=False,
         id="view",
-        tooltip="The attention mask alone, the history of a token alone, all panels.",
+        tooltip="The attention mask first, the history of a token first, or all panels.",
     ),
 )
 

@@ -42,9 +42,9 @@ HUES = {
 # Reduced to 256 colours, the light ones would be too light. These are exact colours of the cube of 256.
 _LIGHT_256 = ("#0000d7", "#870000", "#005f5f", "#af005f", "#005f00", "#870087")
 # Colours of the 16, with rich's values, so that reducing them gives these colours; the hues above would be reduced to
-# four. On a dark background: the six bright ones. On a light one, no terminal's green, yellow or cyan is readable, but
-# blue, red and magenta with alternating cues give six looks too.
-_DARK_16 = ("#5555ff", "#ffff55", "#55ff55", "#ff5555", "#55ffff", "#ff55ff")
+# four. On a dark background: the bright ones but blue, which no terminal has light enough; with alternating cues they
+# give ten looks. On a light one, no terminal's green, yellow or cyan is readable; blue, red and magenta give six.
+_DARK_16 = ("#55ffff", "#ffff55", "#55ff55", "#ff5555", "#ff55ff")
 _LIGHT_16 = ("#0000aa", "#aa0000", "#aa00aa")
 HUES_ON: Mapping[tuple[Depth, bool], tuple[str, ...]] = {
     (Depth.TRUE, True): HUES[True],

@@ -92,7 +92,7 @@ def test_in_the_demo_look_every_parallel_step_is_the_same_blue(depth: Depth, dar
     (blue,) = {style.color for style in styles}
     assert blue is not None
     red, green, blueness = blue.get_truecolor()
-    assert blueness > red and blueness > green
+    assert blueness > red and blueness >= green  # of 16 on a dark background it is cyan: no blue can be read there
     assert all(cue(one) != cue(other) for one, other in pairwise(styles))
 
 
@@ -169,6 +169,4 @@ def test_of_sixteen_colours_those_are_taken_that_can_be_read(dark: bool, surface
     shown = [Color.parse(f"#{colour}") for colour in TERMINALS[terminal].split()]
     behind = shown[number(BUILTIN_THEMES[THEMES[dark]].to_color_system().generate()[surface])]
     for colour in HUES_ON[Depth.STANDARD, dark]:
-        # Bright blue is the darkest: no terminal's has 4.5:1, and without it there would be no six.
-        least = 4.1 if number(colour) == 12 else 4.5
-        assert contrast(shown[number(colour)], behind) >= least, colour
+        assert contrast(shown[number(colour)], behind) >= 4.5, colour

@@ -11,13 +11,10 @@ from ladechat.protocol import Ready
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.panels.cost_panel import CostPanel
 from ladechat.widgets.panels.explaining import explained, key_of, name_of
-from ladechat.widgets.panels.lens_panel import LensPanel
-from ladechat.widgets.panels.mask_panel import MaskPanel
 from ladechat.widgets.panels.methods_panel import MethodsPanel
 from ladechat.widgets.panels.panel import Panel, Row, wrapped
-from ladechat.widgets.panels.side import SidePanels, View
-from ladechat.widgets.panels.slot_strip import SlotStrip
-from ladechat.widgets.panels.window_panel import WindowPanel
+from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.panels.views import View
 
 
 class LessonCard(NamedTuple):
@@ -102,18 +99,11 @@ def _lines(text: str, width: int, style: Style) -> list[Row]:
     return [row for line in text.split("\n") for row in wrapped(line, width, style) or [[]]]
 
 
-ROWS_FOR_ALL = 36
-"""Minimum height of the terminal for several panels; on a lower one, each would have too few rows."""
-WITH_EVERY_DECODER = "speed"
-LENS_PANEL, LENS_ROWS = "lens", 16
-"""The panel of pseudo states has room for its words where a card is about it."""
-CROWDS = {"mask": ("pool", WITH_EVERY_DECODER), "cost": ("pool",), "methods": ("pool",)}
-"""Those that give their place to a panel where a card is about that."""
 ELSEWHERE = "explained in other scenes"
 
 
 class LessonPanels(SidePanels):
-    """Shows the panel requested by its id, and on a high terminal also the decoder's other panels.
+    """Shows the panel requested by its id, and where there is room also the decoder's other panels.
 
     Two of them are only there on request: what a pass costs, and the methods beside each other.
 
@@ -169,15 +159,9 @@ class LessonPanels(SidePanels):
 
     def _apply(self) -> None:
         super()._apply()
-        low = self.app.size.height < ROWS_FOR_ALL
-        wanted = self._wanted if self.shown is View.PANELS else self.shown.value
-        for panel in (one for one in self.query(Panel) if not isinstance(one, SlotStrip)):
-            on_request = isinstance(panel, CostPanel | MethodsPanel)
-            among_others = not on_request and (panel.display or panel.id == WITH_EVERY_DECODER)
-            crowds = panel.id in CROWDS.get(wanted, ())
-            panel.display = panel.id == wanted or (among_others and not low and not crowds)
-        if wanted == LENS_PANEL:
-            self.query_one(LensPanel).styles.height = LENS_ROWS
-        self.query_one(WindowPanel).beside_mask = self.query_one(MaskPanel).display
-        side_by_side = self.query_one("#pass")
-        side_by_side.display = any(panel.display for panel in side_by_side.query(Panel))
+        self._place(self.query_one(CostPanel), False, True)
+        self._place(self.query_one(MethodsPanel), False, True)
+
+    def _place(self, panel: Panel, shown: bool, optional: bool) -> None:
+        wanted = panel.id == (self._wanted if self.shown is View.PANELS else self.shown)
+        panel.display, panel.optional = shown or wanted, not wanted

@@ -30,7 +30,8 @@ from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.system_prompt import SystemPromptScreen
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recording import Recording
-from ladechat.widgets.panels.side import SidePanels, View
+from ladechat.widgets.panels.side import SidePanels
+from ladechat.widgets.panels.views import View
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Driver, Stage, answered, ask, replaying, shows

@@ -3,7 +3,7 @@
 import math
 import subprocess
 import sys
-from itertools import combinations
+from itertools import accumulate, combinations, groupby
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,33 @@ async def test_everything_is_inside_the_screen_and_nothing_overlaps(size: tuple[
         assert stage.app.query_one(Transcript).size.width >= 40
         heights = {name: stage.app.query_one(f"#{name}").size.height for name in ("window", "pool", "speed")}
         assert min(heights.values()) >= 3, heights
+
+
+def whole_keys(footer: KeyFooter) -> set[str]:
+    """What the footer may show: so many keys or groups of keys from the left, without spaces."""
+    texts = [""]
+    for group, members in groupby(footer.keys, lambda key: key.group):
+        keys = list(members)
+        if group and len(keys) > 1:
+            texts.append("".join(key.shown for key in keys) + group)
+        else:
+            texts += [key.shown + key.description for key in keys]
+    return {text.replace(" ", "") for text in accumulate(texts)}
+
+
+@pytest.mark.parametrize("answering", [False, True])
+async def test_no_key_in_the_footer_is_cut_at_any_width(answering: bool) -> None:
+    async with Stage(FakeEngine(hold_steps=True)).ready(size=(39, 24)) as (pilot, stage):
+        if answering:
+            await begun(pilot, stage, 3)
+        footer = stage.app.query_one(KeyFooter)
+        for narrowest, widest in ((40, 69), (70, 109), (110, 200)):  # between these the screen is arranged alike
+            async with brings(lambda: stage.screen.size.width == narrowest, pilot):
+                await pilot.resize_terminal(narrowest, 24)
+            for width in range(narrowest, widest + 1):
+                line = "".join(segment.text for segment in footer.segments(width))
+                keys, _, palette = line.replace(" ", "").partition("▏")
+                assert keys in whole_keys(footer) and palette in ("", "^ppalette"), (width, keys, palette)
 
 
 async def test_where_there_is_no_room_for_both_the_conversation_has_it() -> None:

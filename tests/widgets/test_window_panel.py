@@ -190,7 +190,7 @@ async def test_a_burst_of_steps_is_painted_a_few_times_and_ends_with_the_last(mo
     async with hosted(WindowPanel(), 40, 8) as (pilot, panel):
         await pilot.pause()
         painted: list[str] = []
-        monkeypatch.setattr(panel, "refresh", lambda: painted.append("a frame"))
+        monkeypatch.setattr(panel, "refresh", lambda **_: painted.append("a frame"))
         for each in answer(3, 4):
             panel.show_step(each)
         panel.show_step(step([" pool"], window=window_view([["last"]], ["one"])))

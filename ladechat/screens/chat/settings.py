@@ -140,15 +140,18 @@ class ChatSettings:
         self.set(DECODER, name)
 
     def action_theme(self, name: str) -> None:
-        """Use the colour theme of this name.
+        """Use the colour theme of this name; without one, show the list of them.
 
         Raises:
             SettingRefused: there is none.
         """
-        if name not in self._app.available_themes:
+        if not name:
+            self._app.search_themes()
+        elif name not in self._app.available_themes:
             themes = ", ".join(sorted(self._app.available_themes))
             raise SettingRefused(f"There is no theme of that name; there are: {themes}.")
-        self._app.theme = name
+        else:
+            self._app.keep_theme(name)
 
     def action_set(self, text: str) -> None:
         """Set a setting: its name, then its value, as typed after /set.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ladechat import protocol
 from ladechat.widgets.cells import visible
-from ladechat.widgets.panels.panel import AnswerPanel, Row
+from ladechat.widgets.panels.panel import AnswerPanel, Needs, Row
 from ladechat.widgets.steps.token_history import TokenHistory, last_drafted, sentences, token_history
 
 MOST_STEPS = 512
@@ -17,7 +17,8 @@ class BiographyPanel(AnswerPanel):
 
     NAME = "history of a token"
     SHOWS = "What else was likely, where the latest accepted draft came from, and how often it was guessed before."
-    COMES = "F10 shows it alone, and a click on a token; where there is room, it stands below the drafts."
+    COMES = "F10 shows it first, and so does a click on a token; where there is room, it stands below the drafts."
+    NEEDS = Needs(least=4, usual=6, most=9)
 
     def forget(self) -> None:
         self._steps: deque[protocol.Step] = deque(maxlen=MOST_STEPS)

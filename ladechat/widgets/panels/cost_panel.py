@@ -7,7 +7,7 @@ from rich.style import Style
 from ladechat.protocol import PassCost
 from ladechat.widgets.formatting import cost_in_figures
 from ladechat.widgets.panels.cost_chart import CostChart, slots_in_words
-from ladechat.widgets.panels.panel import Row, StepPanel, longest
+from ladechat.widgets.panels.panel import Needs, Row, StepPanel, longest
 from ladechat.widgets.steps.cost_curve import curve_of, value_at
 
 BARS_FADED = 0.5
@@ -18,6 +18,7 @@ class CostPanel(StepPanel):
     """A bar for each number of slots, as high as its pass costs; the shown pass has the colour of its step."""
 
     NAME = "what a pass costs here"
+    NEEDS = Needs(least=2, usual=8, most=13)
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

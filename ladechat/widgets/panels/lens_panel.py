@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 from rich.style import Style
 from textual.message import Message
+from textual.reactive import reactive
 
 from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import fit, shorten, visible
 from ladechat.widgets.formatting import counted
-from ladechat.widgets.panels.panel import Row, Span, StepPanel, longest
+from ladechat.widgets.panels.panel import LEAST_ROWS, Needs, Row, Span, StepPanel, longest
 from ladechat.widgets.panels.transfer_picture import TRANSFER, TransferPicture, part_of
 from ladechat.widgets.steps.explained import format_explained
 from ladechat.widgets.steps.guesses import verdicts_at
@@ -36,8 +37,9 @@ LEGENDS = (
     f"{SETTLED} the guess stays the same · {{}}: accepted",
     f"{SETTLED} the guess stays the same",
 )
-LEAST_PICTURE_ROWS = 4
-"""A lower panel says in a sentence why it has no pseudo states."""
+FRAME_ROWS = 6
+"""Rows without those of the layers: header, positions, the model's answer, a rule, the maps, and the legend."""
+WORDS_ROWS = 7
 
 
 class LensPanel(StepPanel):
@@ -56,6 +58,9 @@ class LensPanel(StepPanel):
     SHOWS = "Hidden transfer: what each guess reads at every layer; the top one is checked by the next pass."
     COMES = "It comes with hidden transfer."
 
+    layer_rows: reactive[int] = reactive(4, layout=True)
+    """The number of layers that there is to be room for."""
+
     @dataclass
     class Seen(Message):
         """The panel has become visible or invisible; its data is computed only while it is visible."""
@@ -65,6 +70,10 @@ class LensPanel(StepPanel):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._picture: TransferPicture | None = None
+
+    def needs(self) -> Needs:
+        rows = self.layer_rows + FRAME_ROWS
+        return Needs(LEAST_ROWS, rows, rows + WORDS_ROWS * bool(self._picture))
 
     def show_model(self, layers: int, trained: Sequence[protocol.TrainedPart]) -> None:
         """Draw the method for a model with so many layers, and what was trained for it."""
@@ -132,7 +141,7 @@ class LensPanel(StepPanel):
         """Return the picture of the method, or a sentence that says why there is nothing else."""
         why = self._why_none(self._step)
         plain = self._step is not None and self._step.draft is None
-        if self._picture is None or plain or height < LEAST_PICTURE_ROWS:
+        if self._picture is None or plain or height < LEAST_ROWS:
             return self.only(width, titles, why)
         rows = self._picture.rows(width, height - 1, Style(), self.muted)
         return [self.header(width, ("hidden transfer", *titles), [""]), *rows]

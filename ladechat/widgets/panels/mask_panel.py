@@ -13,7 +13,7 @@ from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import fit, visible
 from ladechat.widgets.formatting import counted
-from ladechat.widgets.panels.panel import Row, StepPanel, longest
+from ladechat.widgets.panels.panel import FEW_ROWS, LEAST_ROWS, ROWS_AT_ONCE, Needs, Panel, Row, StepPanel, longest
 from ladechat.widgets.steps.draft_tree import Slot, mask_of, sight, slots_of
 
 SEEN, UNSEEN = "■", "·"
@@ -29,6 +29,8 @@ TOKEN_CELLS, LEAST_TOKEN_CELLS = 9, 6
 WIDE = 48
 """Minimum width, in cells, at which tokens have `TOKEN_CELLS`."""
 LAST_CELLS = 5
+FRAME_ROWS = 4
+"""Rows without those of the slots: header, heads of the columns, two notes."""
 LINES_A_NOTCH = 3
 """Lines that a notch of the mouse wheel scrolls."""
 UNSEEN_FADED, OTHERS_FADED = 0.7, 0.45
@@ -98,10 +100,13 @@ class MaskPanel(StepPanel):
 
     NAME = "attention mask"
     SHOWS = "Which slots of the pass see which: each only what it follows."
-    COMES = "F10 shows it alone; where there is room, it stands beside the drafts."
+    COMES = "F10 shows it first; where there is room, it stands beside the drafts."
+    NEEDS = Needs(LEAST_ROWS, FEW_ROWS, FEW_ROWS)
 
     slot: reactive[int | None] = reactive(None)
     """The index of the slot of which is shown what it sees; None for all."""
+    beside: reactive[Panel | None] = reactive(None, layout=True)
+    """The panel at whose right it stands; None: it has a place of its own."""
     carriers = 0
     """How many slots of a pass carry pseudo states, by the settings of the step that is shown; 0 if that is unknown."""
 
@@ -114,6 +119,12 @@ class MaskPanel(StepPanel):
         self._most = max(self._most, step.timing.slots)
         if step.lens is not None:
             self._states = len(step.lens.row_ids[-1])
+
+    def count(self, step: protocol.Step) -> None:
+        """Count the rows that the next step needs: its slots, pseudo states, and headings."""
+        states = 0 if step.lens is None else len(step.lens.row_ids[-1]) + 1
+        branches = 2 * (step.window is not None and step.pool is not None)
+        self.count_rows(FRAME_ROWS + step.timing.slots + branches + states, ROWS_AT_ONCE)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self._scroll(LINES_A_NOTCH)
@@ -158,6 +169,9 @@ class MaskPanel(StepPanel):
         return text
 
     # --- drawing ------------------------------------------------------------------------------------------------------
+
+    def needs(self) -> Needs:
+        return super().needs() if self.beside is None else super().needs()._replace(usual=LEAST_ROWS)
 
     def rows(self, width: int, height: int) -> list[Row]:
         titles = self.titles("attention mask of this pass", "attention mask", "mask")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rich.style import Style
 
 from ladechat.protocol import TrainedPart
-from ladechat.widgets.panels.panel import Panel, Row
+from ladechat.widgets.panels.panel import Needs, Panel, Row
 from ladechat.widgets.panels.transfer_picture import MEDUSA, TRANSFER, part_of
 
 GAP = 2
@@ -33,6 +33,7 @@ class MethodsPanel(Panel):
     """A table with a line for each method. The figures are those of the model that runs."""
 
     NAME = "where guesses come from"
+    NEEDS = Needs(least=5, usual=13, most=13)
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -1,9 +1,10 @@
 """Base classes of the live panels: rows of styled text, drawn line by line, at a limited rate."""
 
 import textwrap
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -38,6 +39,20 @@ Span = tuple[str, Style]
 """A printable text and its style."""
 Row = list[Span]
 
+LEAST_ROWS, FEW_ROWS = 4, 6
+ROWS_AT_ONCE = 3
+"""A panel comes to need so many rows more at once, so that the others rarely move."""
+PASSES_AT_FIRST, PASSES_COUNTED = 16, 64
+"""The passes that a panel takes for small ones before it has seen any, and the latest that count."""
+
+
+class Needs(NamedTuple):
+    """The rows that a panel needs: to say anything, for what most passes have, and for all that it can show."""
+
+    least: int = 1
+    usual: int = 1
+    most: int = 1
+
 
 class Panel(Widget):
     """A panel that draws the data it was last given. A subclass implements `rows` and calls `redraw`."""
@@ -55,10 +70,13 @@ class Panel(Widget):
     """A general description of the panel's content; "" if it needs none."""
     COMES: ClassVar[str] = ""
     """When the panel is on the screen."""
+    NEEDS: ClassVar[Needs] = Needs()
 
     palette: reactive[Palette] = reactive(Palette)
     unreported: reactive[str] = reactive("")
     """Why there is nothing to draw, if a server has decoded the answer: it does not tell what this panel shows."""
+    optional: reactive[bool] = reactive(False, layout=True)
+    """Whether it is left out where the panels have no room for what they usually show."""
 
     @dataclass
     class Asked(Message):
@@ -83,12 +101,35 @@ class Panel(Widget):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.drawing = Throttle(self, lambda: self.refresh(), FRAME_SECONDS, joining=SECONDS_TO_JOIN)
+        self.drawing = Throttle(self, self._draw, FRAME_SECONDS, joining=SECONDS_TO_JOIN)
         self._painted: list[Strip] | None = None
+        self._needed = self._drawn_for = self.NEEDS
+        self._rows_of_passes = deque([FEW_ROWS] * PASSES_AT_FIRST, PASSES_COUNTED)
 
     def rows(self, width: int, height: int) -> list[Row]:
         """Return what to draw in `width` × `height` cells, from the top. Extra rows are cut, missing ones are blank."""
         raise NotImplementedError
+
+    def needs(self) -> Needs:
+        """Return the rows that the panel needs."""
+        return self._needed
+
+    def count_rows(self, rows: int, more: int = 0) -> None:
+        """Need the rows that three of four passes need, and never less than before.
+
+        Args:
+            rows: those of the next pass.
+            more: for what can be left out.
+        """
+        self._rows_of_passes.append(rows)
+        usual = sorted(self._rows_of_passes)[len(self._rows_of_passes) * 3 // 4]
+        usual = -(-usual // ROWS_AT_ONCE) * ROWS_AT_ONCE
+        self._needed = Needs(*map(max, self._needed, (LEAST_ROWS, usual, usual + more)))
+
+    def begin_anew(self) -> None:
+        """Need what is usual until passes of another decoder are counted."""
+        self._needed = self.NEEDS
+        self._rows_of_passes = deque([FEW_ROWS] * PASSES_AT_FIRST, PASSES_COUNTED)
 
     def explain(self) -> str:
         """Return an explanation in two or three sentences with the current numbers; "" if the panel needs none."""
@@ -107,6 +148,14 @@ class Panel(Widget):
     def redraw(self) -> None:
         """Repaint now, or one frame interval after the last repaint."""
         self.drawing.soon()
+
+    def _draw(self) -> None:
+        """Repaint; if the panel has come to need other rows, share them anew."""
+        if self.display and (needs := self.needs()) != self._drawn_for:
+            self._drawn_for = needs
+            self.refresh(layout=True)
+        else:
+            self.refresh()
 
     def render_lines(self, crop: Region) -> list[Strip]:
         self._painted = None
@@ -135,7 +184,7 @@ class Panel(Widget):
 
     def faded_text(self, amount: float) -> Style:
         """Return the same for words, blended only as far as they stay readable."""
-        return Style(color=readable(self._blended(amount), self.colors[2]).rich_color)
+        return Style(color=readable(self._blended(amount), self.colors[2], depth=self.palette.depth).rich_color)
 
     def _blended(self, amount: float) -> Color:
         _, _, background, colour = self.colors
@@ -181,6 +230,10 @@ class Panel(Widget):
     def sentence(self, text: str, width: int) -> list[Row]:
         """Return a sentence in the quiet style, wrapped."""
         return wrapped(text, width, self.muted)
+
+    def longest_sentence(self, texts: Sequence[str], width: int, height: int) -> list[Row]:
+        """Return the first of `texts` that fits into `height` rows, wrapped."""
+        return next((rows for text in texts if len(rows := self.sentence(text, width)) <= height), [])
 
 
 class AnswerPanel(Panel):

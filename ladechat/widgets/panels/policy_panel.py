@@ -6,7 +6,7 @@ from rich.style import Style
 
 from ladechat.protocol import Decision, PolicyChoice
 from ladechat.widgets.panels.cost_chart import CostChart, slots_in_words
-from ladechat.widgets.panels.panel import Row, StepPanel, longest
+from ladechat.widgets.panels.panel import Needs, Row, StepPanel
 from ladechat.widgets.steps.cost_curve import Curve, curve_of, value_at
 
 NOTHING_DRAFTED = 1.05
@@ -27,6 +27,7 @@ class PolicyPanel(StepPanel):
     NAME = "how much to draft"
     SHOWS = "What a pass costs by its slots, how many tokens it should bring, and the quotient: the speed."
     COMES = "It comes with auto."
+    NEEDS = Needs(least=2, usual=6, most=13)
 
     def forget(self) -> None:
         super().forget()
@@ -64,11 +65,11 @@ class PolicyPanel(StepPanel):
         if choice is None or shown is None:
             return self.only(width, titles, "Drafts as many tokens as pay here.")
         header = self.header(width, titles, shown.slots_in_words)
-        words: Row = [(longest(width, shown.wordings), self.muted)]
         expected = shown.expected or [(float(one.slots), one.tokens) for one in choice.expected]
         costs = _through(curve_of(choice.costs), shown.slots, shown.cost)
         chart = CostChart(costs, shown.slots, shown.cost, width)
-        return [header, *self._chart(chart, expected, height), words]
+        bars = self._chart(chart, expected, height)
+        return [header, *bars, *self.longest_sentence(shown.wordings, width, height - 1 - len(bars))]
 
     def _chart(self, chart: CostChart, expected: Curve, height: int) -> list[Row]:
         """Return bars and axis; below them, if there is room, cost, tokens and speed, or the last two."""

@@ -10,7 +10,7 @@ from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import cell_len, printable, shorten, visible
 from ladechat.widgets.formatting import counted, percent
-from ladechat.widgets.panels.panel import Row, StepPanel, longest
+from ladechat.widgets.panels.panel import FEW_ROWS, LEAST_ROWS, Needs, Row, StepPanel, longest
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.steps.births import Birth, Births, diagonal_pieces
 from ladechat.widgets.steps.draft_tree import slots_of
@@ -37,6 +37,8 @@ LEGEND_ROWS = 7
 """Minimum height at which a line counts the verdicts of the pass."""
 LEAST_NEW_ROWS = 3
 """The fewest free rows in which new n-grams of this pass are shown: a heading and two n-grams."""
+FRAME_ROWS = 5
+"""Rows without the guesses: header, the token before, the model's answers, and two of counts."""
 NO_ROOM = "no room"
 NOT_REACHED_FADED = 0.33
 
@@ -57,6 +59,7 @@ class PoolPanel(StepPanel):
     NAME = "drafts"
     SHOWS = "Guesses for this pass, each token with its verdict: accepted ✓, wrong ✗, not reached –."
     COMES = "It comes with any decoder that drafts."
+    NEEDS = Needs(LEAST_ROWS, FEW_ROWS, FEW_ROWS)
 
     diagonal: reactive[int | None] = reactive(None)
     """The diagonal of the window whose n-gram is marked; None for none."""
@@ -82,6 +85,12 @@ class PoolPanel(StepPanel):
             for source, verdict in zip(step.draft.sources, step.draft.verdicts, strict=True):
                 self._accepted[source] += verdict == "accepted"
                 self._reached[source] += verdict != "untested"
+
+    def count(self, step: protocol.Step) -> None:
+        """Count the rows that the next step needs."""
+        window = step.window if step.pool is not None and step.decision is None else None  # auto has some now and then
+        new = 0 if window is None else 1 + len(window.fresh)
+        self.count_rows(FRAME_ROWS + len(guesses_of(step)), new)
 
     def _count(self, pool: protocol.PoolView, resumed: bool) -> None:
         """Add the lookups and hits since the last step. The pool's own counts restart after another decoder."""

@@ -8,7 +8,7 @@ from ladechat import protocol
 from ladechat.protocol import ServerFigures, ServerInfo
 from ladechat.widgets.cells import printable, shorten
 from ladechat.widgets.formatting import plural, what_is_reported
-from ladechat.widgets.panels.panel import AnswerPanel, Row
+from ladechat.widgets.panels.panel import AnswerPanel, Needs, Row
 from ladechat.widgets.units import unit_of
 
 LEAST_TABLE_ROWS = 3
@@ -35,6 +35,7 @@ class ServerPanel(AnswerPanel):
     NAME = "server"
     SHOWS = "The server, what it tells of its decoding, and its own figures beside those that came here."
     COMES = "It comes with --server."
+    NEEDS = Needs(least=4, usual=14, most=14)
 
     info: ServerInfo | None = None
     """The server; None: this machine decodes."""

@@ -1,14 +1,15 @@
 """The column beside the conversation: the panels, and the sliders."""
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
-from typing import NamedTuple
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
+from textual.layout import Layout
 from textual.reactive import reactive
+from textual.widgets import Label
 
+from ladechat.keys import key_names
 from ladechat.palette import Palette
 from ladechat.protocol import (
     MOST,
@@ -32,51 +33,18 @@ from ladechat.widgets.panels.panel import AnswerPanel, Panel, StepPanel
 from ladechat.widgets.panels.policy_panel import PolicyPanel
 from ladechat.widgets.panels.pool_panel import PoolPanel
 from ladechat.widgets.panels.server_panel import ServerPanel
+from ladechat.widgets.panels.shared_rows import SharedRows
 from ladechat.widgets.panels.slot_strip import Sizes, SlotStrip
 from ladechat.widgets.panels.speed_panel import SpeedPanel
+from ladechat.widgets.panels.views import FOLLOWING, LEFT_OUT, WAY_BACK, View
 from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.sliders.sliders import Sliders
-from ladechat.widgets.steps.answer_steps import TRANSFER, AnswerSteps, Arrangement
+from ladechat.widgets.steps.answer_steps import TRANSFER, AnswerSteps, Arrangement, LookedAt
 from ladechat.widgets.steps.births import Births
 
-WINDOW_FRAME_ROWS = 5
-"""Rows of the window panel in addition to the window: header, positions, the fresh row, legend, what came true."""
-
-LENS_FRAME_ROWS = 6
-"""Rows of the panel of pseudo states without the one of each layer: header, positions, the model's answer, a rule, the
-maps, and the legend.
-"""
 ROOMY_COLUMNS, ROOMY_ROWS = 64, 40
-"""Minimum size for the mask beside the pool, and the biography below both."""
-
-
-class View(StrEnum):
-    """What is shown of a step: the panels (with mask and biography if there is room), or only one of these two."""
-
-    PANELS = "panels"
-    MASK = "mask"
-    BIOGRAPHY = "biography"
-
-
-class LookedAt(NamedTuple):
-    """What the panels show while the user looks back.
-
-    Attributes:
-        answer: the answer, which may still grow.
-        steps: the steps of the answer, up to the selected one.
-        token: the index of the selected token in the answer.
-        pointed_at: whether the user has pointed at that token, rather than at its step.
-    """
-
-    answer: AnswerSteps
-    steps: list[Step]
-    token: int
-    pointed_at: bool
-
-    @property
-    def place(self) -> int:
-        """The index of the selected step in the answer."""
-        return len(self.steps) - 1
+"""Minimum size for the mask beside the pool."""
+ROWS = SharedRows()
 
 
 class SidePanels(Vertical):
@@ -88,6 +56,12 @@ class SidePanels(Vertical):
         arrangement: the arrangement for the newest step.
         answer: the steps of the answer that is being written, or was written last.
         looked_at: the selected step; None while the panels show the newest.
+    """
+
+    DEFAULT_CSS = """
+    SidePanels > #controls { dock: bottom; height: auto; }
+    SidePanels #way-back { display: none; color: $text-muted; }
+    SidePanels #slots { height: 2; }
     """
 
     palette: reactive[Palette] = reactive(Palette)
@@ -111,14 +85,19 @@ class SidePanels(Vertical):
         yield PolicyPanel(id="policy")
         yield WindowPanel(births, id="window")
         yield LensPanel(id="lens")
-        with Horizontal(id="pass"):
-            yield PoolPanel(births, id="pool")
-            yield MaskPanel(id="mask")
+        yield PoolPanel(births, id="pool")
+        yield MaskPanel(id="mask")
         yield BiographyPanel(id="biography")
         yield SpeedPanel(id="speed")
         with Vertical(id="controls"):
+            yield Label(id="way-back", markup=False)
             yield Sliders(id="sliders")
             yield SlotStrip(id="slots")
+
+    @property
+    def layout(self) -> Layout:
+        """The layout of the panels; the controls are docked."""
+        return ROWS
 
     def on_mount(self) -> None:
         self.watch(self.query_one(Sliders), "values", self._show_slots, init=False)
@@ -139,6 +118,8 @@ class SidePanels(Vertical):
             self.arrangement = self.arrangement.after_step(step)
             self.answer.add(step, self.arrangement)
             self.answer.decoder, self.answer.server = self._decoder, self._server
+            self.query_one(PoolPanel).count(step)
+            self.query_one(MaskPanel).count(step)
         if self.looked_at is None:
             self._count(steps)
             self._apply()
@@ -298,16 +279,17 @@ class SidePanels(Vertical):
         info = info_of(settings.decoder, decoders)
         by_hand = None if info.by_hand is None else info_of(info.by_hand, decoders)
         values = {**known, **settings.parameters}
-        self._sizes = Sizes.of({one.name: values.get(one.name, one.default) for one in info.parameters})
+        own = {one.name: values.get(one.name, one.default) for one in info.parameters}
+        self._sizes = Sizes.of(own)
         self.query_one(Sliders).show(settings, info, by_hand, known)
         self._show_slots()
         if self._decoder != info.name:
             self.arrangement = self.arrangement.for_decoder(info)
-        width = next((one.default for one in info.parameters if one.name == "window"), 0)
-        width = settings.parameters.get("window", known.get("window", width)) if width else 0
+            for panel in self.query(Panel):
+                panel.begin_anew()
         carriers = int(settings.parameters.get("carriers", 0)) if info.needs == TRANSFER else 0
         self.arrangement = self.arrangement._replace(
-            policy=by_hand is not None, window_set=int(width), sizes=self._sizes or (), carriers=carriers
+            policy=by_hand is not None, window_set=int(own.get("window", 0)), sizes=self._sizes or (), carriers=carriers
         )
         self._decoder = info.name
         self._apply()
@@ -324,8 +306,12 @@ class SidePanels(Vertical):
 
     def switch_view(self) -> None:
         """Switch to the next view: mask, biography, or all panels again."""
-        views = list(View)
-        self.shown = views[(views.index(self.shown) + 1) % len(views)]
+        self.shown = FOLLOWING[self.shown]
+        bindings = (active.binding for active in self.screen.active_bindings.values())
+        keys = [key_names(binding) for binding in bindings if binding.action == "app.switch_view"]
+        way_back = self.query_one("#way-back", Label)
+        way_back.update(WAY_BACK[self.shown].format(*keys, "F10"))
+        way_back.display = self.shown is not View.PANELS
         self._apply()
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -350,35 +336,37 @@ class SidePanels(Vertical):
         place = looked_at.place if looked_at else len(answer) - 1
         now = self.arrangement if looked_at is None else answer.arrangement(place)
         of_server = self.query_one(ServerPanel).info is not None
-        self.query_one(ServerPanel).display = panels and of_server
         if of_server:
             now = now._replace(policy=False, window=False, drafts=False, lens=False)
         more = panels and self._roomy and now.drafts
-        token = panels and looked_at is not None and looked_at.pointed_at and not more
-        now = now._replace(drafts=now.drafts and not token)  # the history of the token has their place
-        self.set_class(more, "-roomy")
-        self.query_one(PolicyPanel).display = panels and now.policy
-        window = self.query_one(WindowPanel)
-        window.display = panels and now.window
-        window.styles.height = now.window_rows + WINDOW_FRAME_ROWS
+        token = panels and looked_at is not None and looked_at.pointed_at
+        shown: dict[type[Panel], bool] = {
+            ServerPanel: panels and of_server,
+            PolicyPanel: panels and now.policy,
+            WindowPanel: panels and now.window,
+            LensPanel: panels and now.lens,
+            PoolPanel: now.drafts and self.shown is not View.MASK,
+            MaskPanel: more or self.shown is View.MASK,
+            BiographyPanel: now.drafts or token or self.shown is View.BIOGRAPHY,
+            SpeedPanel: True,
+        }
+        for kind, display in shown.items():
+            panel = self.query_one(kind)
+            self._place(panel, display, panel.id in LEFT_OUT[View.BIOGRAPHY if token else self.shown])
+        window, lens, mask = self.query_one(WindowPanel), self.query_one(LensPanel), self.query_one(MaskPanel)
+        mask.beside = self.query_one(PoolPanel) if more else None
+        window.beside_mask = mask.display
+        window.ages, lens.layer_rows = now.window_rows, now.lens_rows
         ended = self.answer.finished is not None and looked_at is None
-        lens = self.query_one(LensPanel)
         if ended and answer.telling is not None:
             place = answer.telling
-        window.width_set = answer.arrangement(place).window_set if place >= 0 else 0
-        self.query_one(MaskPanel).carriers = answer.arrangement(place).carriers if place >= 0 else 0
-        sizes = answer.arrangement(place).sizes if place >= 0 else ()
-        self.query_one(SlotStrip).of_pass = Sizes(*sizes) if sizes else None
+        then = answer.arrangement(place) if place >= 0 else Arrangement()
+        window.width_set, mask.carriers = then.window_set, then.carriers
+        self.query_one(SlotStrip).of_pass = Sizes(*then.sizes) if then.sizes else None
         window.awaits_answer = lens.awaits_answer = ended and self.answer.decoder != self._decoder
-        lens.display = panels and now.lens
-        lens.styles.height = now.lens_rows + LENS_FRAME_ROWS
-        drafts = self.query_one(PoolPanel).display = panels and now.drafts
-        mask = window.beside_mask = self.query_one(MaskPanel).display = more or self.shown is View.MASK
-        self.query_one("#pass").display = drafts or mask
-        self.query_one(BiographyPanel).display = more or token or self.shown is View.BIOGRAPHY
-        speed = self.query_one(SpeedPanel)
-        speed.display = self.shown is not View.MASK  # which needs a line for each slot
-        speed.set_class(panels and not now.drafts and not of_server and not token, "-alone")
+
+    def _place(self, panel: Panel, shown: bool, optional: bool) -> None:
+        panel.display, panel.optional = shown, optional
 
     def clear(self) -> None:
         """Forget the turn and its figures."""

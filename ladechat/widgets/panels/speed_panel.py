@@ -12,7 +12,7 @@ from textual.reactive import reactive
 from ladechat import protocol
 from ladechat.widgets.cells import BLOCKS, ELLIPSIS, cell_len
 from ladechat.widgets.formatting import counted, division, duration, gain, percent
-from ladechat.widgets.panels.panel import AnswerPanel, Row, longest
+from ladechat.widgets.panels.panel import AnswerPanel, Needs, Row, longest
 from ladechat.widgets.panels.server_speed import SHOWS_OF_A_SERVER, ServerSpeed
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.steps.pass_times import PassTimes, Times
@@ -25,6 +25,7 @@ SINGLE_FADED = 0.6, 0.7
 """How far the bars of single tokens fade, by turns: neighbours of several cells have to differ."""
 PLAIN_FADED = 0.0, 0.3
 """The same for all other bars, where there are no colours."""
+MOST_BAR_ROWS = 16
 SCALE_CELLS = 3
 """Cells of the scale at the left of the bars."""
 GAIN = 1.05
@@ -63,6 +64,7 @@ class SpeedPanel(AnswerPanel):
     NAME = "speed"
     SHOWS = "Tokens a pass ÷ cost of a pass = speed; a bar is a pass: high by its tokens, wide by its time."
     COMES = "F2 shows the panels."
+    NEEDS = Needs(least=4, usual=6, most=12)
 
     context_length: reactive[int | None] = reactive(None)
     """Maximum tokens of prompt and answer together; None until an engine has reported it."""
@@ -236,7 +238,7 @@ class SpeedPanel(AnswerPanel):
         notes += [self._fullness(width, height), longest(width, self._cost())]
         notes = [text for text in notes if text][: max(0, height - 3)]
         rows = [self.header(width, titles, self._passes(), Style(bold=True)), self._figures(width)]
-        self._bar_lines = range(len(rows), max(len(rows), height - len(notes)))
+        self._bar_lines = range(len(rows), max(len(rows), min(len(rows) + MOST_BAR_ROWS, height - len(notes))))
         rows += self._chart(width, len(self._bar_lines))
         return [*rows, *([(text, self.muted)] for text in notes)]
 

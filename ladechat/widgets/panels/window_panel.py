@@ -13,7 +13,7 @@ from ladechat import protocol
 from ladechat.palette import VERDICT_MARKS
 from ladechat.widgets.cells import fit, shorten, visible
 from ladechat.widgets.formatting import counted
-from ladechat.widgets.panels.panel import Row, StepPanel
+from ladechat.widgets.panels.panel import LEAST_ROWS, Needs, Row, StepPanel
 from ladechat.widgets.panels.window_marks import SAME, Marks, row_of
 from ladechat.widgets.panels.window_shape import LABEL_CELLS, Shape
 from ladechat.widgets.steps.births import Birth, Births
@@ -80,6 +80,8 @@ class WindowPanel(StepPanel, can_focus=True):
     COMES = "It comes with lookahead and Jacobi decoding."
 
     width_set = 0
+    ages: reactive[int] = reactive(2, layout=True)
+    """The number of rows of earlier passes, N − 1, that there is to be room for."""
     diagonal: reactive[int | None] = reactive(None)
     """The marked diagonal, by its column in the oldest row; None for none."""
     slot: reactive[int | None] = reactive(None)
@@ -110,6 +112,10 @@ class WindowPanel(StepPanel, can_focus=True):
         self._births.add(step)
         if WINDOW in step.origins:
             self._paid_off = self._origin_of_accepted(step)
+
+    def allow_focus(self) -> bool:
+        """Return whether it can have the focus: not if it is left out."""
+        return super().allow_focus() and not (self.optional and not self.region.area)
 
     # --- pointing -----------------------------------------------------------------------------------------------------
 
@@ -221,6 +227,9 @@ class WindowPanel(StepPanel, can_focus=True):
         return "No window in this pass: none wanted, or no room."
 
     # --- drawing ------------------------------------------------------------------------------------------------------
+
+    def needs(self) -> Needs:
+        return Needs(LEAST_ROWS - 1, self.ages + 3, self.ages + 5)  # the last two: a legend, and what came true
 
     def rows(self, width: int, height: int) -> list[Row]:
         titles = self.titles("Jacobi window", "window")

@@ -85,7 +85,7 @@ class Sliders(Vertical):
 
     DEFAULT_CSS = """
     Sliders, Sliders > Vertical { height: auto; }
-    Sliders > Vertical { max-height: 8; overflow-y: auto; scrollbar-size-vertical: 1; }
+    Sliders > Vertical { max-height: 8; overflow-y: auto; }
     Sliders > Horizontal { height: 1; }
     Sliders #slider-top_p { margin-left: 2; }
     Sliders.-named #slider-temperature { width: 4fr; }

@@ -71,7 +71,8 @@ class Arrangement(NamedTuple):
     def for_decoder(self, info: DecoderInfo) -> "Arrangement":
         """Return the arrangement until the decoder's first step: with what the decoder is known to have."""
         lens = info.needs == TRANSFER
-        return Arrangement(window=info.window, window_rows=self.window_rows, lens=lens, lens_rows=self.lens_rows)
+        arrangement = Arrangement(window=info.window, drafts=info.tree_attention, lens=lens)
+        return arrangement._replace(window_rows=self.window_rows, lens_rows=self.lens_rows)
 
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -209,6 +210,27 @@ class AnswerSteps:
         """Return the policy's choice at a step, or without `place` its latest choice; None before the first."""
         end = len(self._choices) if place is None else bisect_right(self._choices_before, place)
         return _decode_choice(self._choices[end - 1]) if end else None
+
+
+class LookedAt(NamedTuple):
+    """What the panels show while the user looks back.
+
+    Attributes:
+        answer: the answer, which may still grow.
+        steps: the steps of the answer, up to the selected one.
+        token: the index of the selected token in the answer.
+        pointed_at: whether the user has pointed at that token, rather than at its step.
+    """
+
+    answer: AnswerSteps
+    steps: list[Step]
+    token: int
+    pointed_at: bool
+
+    @property
+    def place(self) -> int:
+        """The index of the selected step in the answer."""
+        return len(self.steps) - 1
 
 
 class RecentAnswers:

@@ -40,7 +40,7 @@ class MessageLines(ScrollView, can_focus=True):
     """
 
     DEFAULT_CSS = """
-    MessageLines { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; scrollbar-size-vertical: 1; }
+    MessageLines { overflow-x: hidden; overflow-y: auto; scrollbar-gutter: stable; }
     MessageLines > .lines--selected { background: $foreground; color: $background; }
     MessageLines > .lines--below {
         background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;

@@ -1,0 +1,18 @@
+"""The views of a step beside the conversation: all panels, or one of them first."""
+
+from enum import StrEnum
+
+
+class View(StrEnum):
+    """What is shown of a step: the panels (with mask and biography if there is room), or one of these two first."""
+
+    PANELS = "panels"
+    MASK = "mask"
+    BIOGRAPHY = "biography"
+
+
+FOLLOWING = {View.PANELS: View.MASK, View.MASK: View.BIOGRAPHY, View.BIOGRAPHY: View.PANELS}
+WAY_BACK = {View.PANELS: "", View.MASK: "{0}, {0}: all panels", View.BIOGRAPHY: "{0}: all panels"}
+"""What leads to all panels, by the name of the key that goes to the following view."""
+LEFT_OUT = {View.PANELS: ("biography",), View.MASK: ("biography", "speed"), View.BIOGRAPHY: ("pool", "speed")}
+"""The panels of each view that are shown only if there is room."""
