@@ -117,7 +117,9 @@ def _of_16(dark: bool) -> dict[str, str]:
         **dict.fromkeys((*TEXT, *SCROLLBARS, *(TEXT[name][0] for name in swapped)), text),
         **dict.fromkeys((*SURFACES, FOOTERS[0], *TRACKS, *swapped), behind),
         **dict.fromkeys(("text-accent", "text-warning", "footer-key-foreground"), accent),
-        "text-muted": muted, "text-primary": primary, "text-error": error,
+        "text-muted": muted,
+        "text-primary": primary,
+        "text-error": error,
     }
 
 
