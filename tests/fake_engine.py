@@ -38,7 +38,7 @@ class FakeEngine:
         hold_steps: send no step until `release`.
 
     Attributes:
-        commands: all that it was sent.
+        commands: all that it was sent, but for the wish to know rivals, with which every chat begins.
         closed: whether it was ended by the app.
         stack_dumps: how often it was asked for its thread stacks.
         pace: steps a second that it was told; it takes none at 0, and as many as it can at any other.
@@ -105,7 +105,8 @@ class FakeEngine:
             self.finish_loading()
 
     async def send(self, command: Command) -> None:
-        self.commands.append(command)
+        if command != protocol.Watch(rivals=True) or self.rivals_watched:
+            self.commands.append(command)
         match command:
             case protocol.Generate():
                 self._waiting.append(command)
