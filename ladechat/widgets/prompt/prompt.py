@@ -150,8 +150,10 @@ class Prompt(TypedText):
             event.prevent_default()
             await self._run_bound(event)
             return
-        if event.key.startswith(ALT) and await self._run_bound(event):
-            return
+        if event.key.startswith(ALT):
+            self._insert_typed()
+            if await self._run_bound(event):
+                return
         character = event.character if event.is_printable else None
         fast, self._last_key_at = event.time - self._last_key_at < SECONDS_BETWEEN_KEYS, event.time
         if character is not None and (fast or self._typed):
