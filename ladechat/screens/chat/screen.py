@@ -179,6 +179,7 @@ class ChatScreen(StyledOnce[None]):
         session.show, session.give_back, session.recorder.failed = self.show, self.give_back, self._recordings.failed
         session.model_taken, session.model_refused = models.model_taken, models.model_refused
         session.changed = self._frames.due
+        session.watch(Watch(rivals=True))  # any token may be pointed at
         self.view.presenter.begin(None if self._chat.engine_command else self._session.requested)
         self._recordings.show_recording()
         self._questions.remember()
@@ -194,7 +195,6 @@ class ChatScreen(StyledOnce[None]):
         """Start the engine once the screen is shown."""
         gc.enable()
         self._prompt.shown_at = monotonic()
-        self._session.watch(Watch(rivals=True))  # any token may be pointed at
         self._session.start()
 
     async def on_unmount(self) -> None:
