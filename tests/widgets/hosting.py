@@ -20,7 +20,9 @@ Steps = TypeVar("Steps", bound=AnswerPanel)
 
 
 class Host(App[None]):
-    """One widget, as wide and as high as asked for."""
+    """One widget, as wide and as high as asked for, with the app's scroll bars."""
+
+    CSS = "Widget { scrollbar-size-vertical: 1; }"
 
     def __init__(self, widget: Widget, width: int = 60, height: int = 12) -> None:
         super().__init__()
