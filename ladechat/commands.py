@@ -153,7 +153,7 @@ COMMANDS = (
         title="Settings: window, n-grams, temperature …",
         words=NUMBERS,
     ),
-    SlashCommand("theme", "Another colour theme; without NAME, a list of them.", "theme", "[NAME]"),
+    SlashCommand("theme", "Another colour theme; without NAME, a list.", "theme", "[NAME]"),
     SlashCommand(
         "replay",
         "See a recording pass by pass: the latest, or that in FILE.",
