@@ -9,8 +9,10 @@ from textual.geometry import Size
 
 from ladechat.protocol import Ready
 from ladechat.widgets.cells import shorten
+from ladechat.widgets.panels.biography_panel import BiographyPanel
 from ladechat.widgets.panels.cost_panel import CostPanel
 from ladechat.widgets.panels.explaining import explained, key_of, name_of
+from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.methods_panel import MethodsPanel
 from ladechat.widgets.panels.panel import Panel, Row, wrapped
 from ladechat.widgets.panels.side import SidePanels
@@ -164,4 +166,5 @@ class LessonPanels(SidePanels):
 
     def _place(self, panel: Panel, shown: bool, optional: bool) -> None:
         wanted = panel.id == (self._wanted if self.shown is View.PANELS else self.shown)
-        panel.display, panel.optional = shown or wanted, not wanted
+        panel.display = wanted or (shown and not isinstance(panel, BiographyPanel))
+        panel.optional = not wanted and not isinstance(panel, LensPanel)
