@@ -32,7 +32,7 @@ SCREENS: dict[str, Sequence[Binding]] = {
 }
 """The screens where such an action has a key, or may be given one of another action."""
 MAY_BE_CHARACTERS = ("explain", *keys.PACE_IDS)
-"""The ids of keys that act while the prompt is empty; the others would be typed."""
+"""The ids of keys that may be characters: they act only while the prompt is empty. Other actions would be typed."""
 MODIFIERS = frozenset(("ctrl", "alt", "shift", "super", "hyper", "meta"))
 _LABELLED = {label.lower(): key for key, label in NAMES.items()}
 _SAME = {same: key for key, others in KEY_ALIASES.items() for same in others} | {"ctrl+h": "backspace"}
@@ -42,7 +42,7 @@ _MEANT = {one.key.split(",")[0]: id_ for id_ in reversed(IDS) for one in APP_KEY
 
 
 def own_keys(wanted: Keymap, prompt_keys: Sequence[Binding] = ()) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the user's keys that can hold, and for the others, by name, why they cannot, in a sentence.
+    """Return the user's keys that take effect, and for each of the others a sentence, by its name, that says why not.
 
     Two actions can share a key only if they do so from the start. Of two that cannot, the later one is refused.
 

@@ -43,7 +43,7 @@ async def test_everything_is_inside_the_screen_and_nothing_overlaps(size: tuple[
 
 
 def whole_keys(footer: KeyFooter) -> set[str]:
-    """What the footer may show: so many keys or groups of keys from the left, without spaces."""
+    """Return the texts that the footer may show, without spaces: its first key or group, its first two, and so on."""
     texts = [""]
     for group, members in groupby(footer.keys, lambda key: key.group):
         keys = list(members)

@@ -1,4 +1,4 @@
-"""What a newcomer is offered, what the lists say, what can be read again, and how a long task ends."""
+"""The welcome and its questions, texts in the lists of choices, the list of messages, and what an export leaves."""
 
 import sys
 from pathlib import Path
