@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Label
 
-from ladechat.conversation_keys import READING_KEYS
+from ladechat.keys import READING_KEYS
 from ladechat.palette import Palette
 from ladechat.screens.lists.conversations import Chosen
 from ladechat.screens.styled_once import StyledOnce

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Label, OptionList
 
-from ladechat.conversation_keys import CONVERSATIONS_KEYS
+from ladechat.keys import CONVERSATIONS_KEYS
 from ladechat.own_keys import with_own_keys
 from ladechat.screens.styled_once import StyledOnce
 from ladechat.session.conversations.folder import ConversationInUse
