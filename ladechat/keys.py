@@ -27,7 +27,7 @@ def _hidden(key: str, action: str, label: str, id: str, tooltip: str, **more: An
 
 
 _HELP = _key("f1", "app.help", "Help", "help", "What is on the screen, and all keys.")
-_CLOSE = _key("escape", "close", "Close", "close", "To the screen below.")
+_CLOSE = _key("escape", "leave", "Close", "close", "To the screen below.")
 _INTERRUPT = _hidden("ctrl+c", "interrupt", "Copy or leave", "interrupt", "Copy or leave.", priority=True)
 _END = _hidden("ctrl+q", "app.quit", "Quit", "quit", "End the engine and leave.", priority=True)
 _QUIT = replace(_END, tooltip="Leave the program.")

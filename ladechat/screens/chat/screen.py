@@ -31,7 +31,7 @@ from ladechat.screens.chat.settings import ChatSettings
 from ladechat.screens.chat.slash_commands import SlashCommands
 from ladechat.screens.chat.typed_question import TypedQuestion
 from ladechat.screens.engine_silence import EngineSilence
-from ladechat.screens.styled_once import StyledOnce
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.screens.view import ConversationView, commands
 from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
@@ -39,7 +39,6 @@ from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.session import Session
 from ladechat.widgets.bars.find_bar import FindBar
 from ladechat.widgets.bars.in_effect import InEffect
-from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.formatting import describe_waiting
 from ladechat.widgets.later import Frames, call_later
@@ -49,7 +48,6 @@ from ladechat.widgets.prompt.above_prompt import TypedSize, WaitingQuestions
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.steps.answer_steps import StepPointedAt
-from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript.transcript import QuestionPointedAt, Transcript
 
 QUIT_SECONDS = 2.0
@@ -170,9 +168,7 @@ class ChatScreen(StyledOnce[None]):
 
     def compose(self) -> ComposeResult:
         yield self.view
-        yield self._finding
-        yield KeyFooter()
-        yield TooSmall()
+        yield from bottom(self._finding, messages=False)
 
     def on_mount(self) -> None:
         session, models = self._session, self._models

@@ -23,11 +23,10 @@ from ladechat.screens.engine_silence import EngineSilence
 from ladechat.screens.learn.lesson_hint import acts, shown_card
 from ladechat.screens.over_chat import OverChat
 from ladechat.screens.slider_commands import command_of, setting_of
+from ladechat.screens.styled_once import bottom
 from ladechat.screens.view import commands
 from ladechat.session.engine import State
 from ladechat.session.session import Session
-from ladechat.widgets.bars.key_footer import KeyFooter
-from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import ANSWERING, StatusLine
 from ladechat.widgets.later import Frames
@@ -36,7 +35,6 @@ from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING, Presenter
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.sliders.sliders import Sliders
-from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript.transcript import Transcript
 
 STEPS_PER_SECOND = 8.0
@@ -92,10 +90,7 @@ class LearnScreen(OverChat):
             yield self._side
             yield self._box
         yield self._timeline
-        yield MessageLine()
-        yield self._status
-        yield KeyFooter()
-        yield TooSmall()
+        yield from bottom(self._status)
 
     def on_mount(self) -> None:
         self._session.show = self.show

@@ -25,17 +25,16 @@ from ladechat.protocol import (
 from ladechat.screens.footer import leave_out, relabel_pause, say_unit
 from ladechat.screens.over_chat import OverChat
 from ladechat.screens.replay.reading_on import read_on
+from ladechat.screens.styled_once import bottom
 from ladechat.screens.view import ConversationView, commands, welcome
 from ladechat.session.playing import NotRead, Player
 from ladechat.session.recordings.recording import Recording
-from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.seek_bar import SeekBar, Transport
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.inputs import SearchLine
 from ladechat.widgets.later import Frames
 from ladechat.widgets.presenter import Bookmark
 from ladechat.widgets.steps.answer_steps import NEVER_KNOWN, StepPointedAt
-from ladechat.widgets.too_small import TooSmall
 
 QUESTION_CELLS = 60
 PLAYER_ACTIONS = tuple(key.action for key in REPLAY_KEYS if not key.priority and "." not in key.action)
@@ -88,9 +87,7 @@ class ReplayScreen(OverChat):
 
     def compose(self) -> ComposeResult:
         yield self.view
-        yield self._search
-        yield KeyFooter()
-        yield TooSmall()
+        yield from bottom(self._search, messages=False)
 
     def on_mount(self) -> None:
         self.view.presenter.begin(self.recording.header.settings, BEGINNING)
