@@ -147,7 +147,7 @@ class ChatScreen(StyledOnce[None]):
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
         """The decoders that the engine has announced."""
-        return self.view.presenter.decoders.values()
+        return self.view.presenter.now.decoders.values()
 
     @property
     def unit(self) -> str:

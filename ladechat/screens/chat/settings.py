@@ -64,7 +64,7 @@ class ChatSettings:
 
     @property
     def _decoders(self) -> Mapping[str, DecoderInfo]:
-        return self._chat.view.presenter.decoders
+        return self._chat.view.presenter.now.decoders
 
     @property
     def _app(self) -> AppWithLook:
@@ -183,7 +183,7 @@ class ChatSettings:
     def listed(self) -> list[Adjustable]:
         """Return all settings that can be changed now, with their values."""
         requested = self._session.requested
-        parameters = {**self._chat.view.presenter.parameters, **requested.parameters}
+        parameters = {**self._chat.view.presenter.now.parameters, **requested.parameters}
         now = msgspec.structs.replace(requested, parameters=parameters)
         names = ", ".join(self._decoders)
         decoder = Adjustable(DECODER, DECODER, SETTINGS[DECODER].help, f"one of {names}", requested.decoder)

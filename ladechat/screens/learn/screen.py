@@ -119,7 +119,7 @@ class LearnScreen(OverChat):
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
         """The decoders that the engine has announced."""
-        return self._presenter.decoders.values()
+        return self._presenter.now.decoders.values()
 
     @property
     def unit(self) -> str:

@@ -78,7 +78,7 @@ class ReplayScreen(OverChat):
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
         """The decoders in the recording."""
-        return self.view.presenter.decoders.values()
+        return self.view.presenter.now.decoders.values()
 
     @property
     def unit(self) -> str:
