@@ -41,6 +41,7 @@ from ladechat.widgets.bars.find_bar import FindBar
 from ladechat.widgets.bars.in_effect import InEffect
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.formatting import describe_waiting
+from ladechat.widgets.inputs import forward
 from ladechat.widgets.later import Frames, call_later
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING
@@ -209,7 +210,7 @@ class ChatScreen(StyledOnce[None]):
             conversation, formatted = session.conversation, self.view.transcript.formatted
             preset, limit = self.settings.preset, conversation.max_new_tokens
             self._in_effect.show(preset, conversation.system, limit, formatted=formatted)
-            self.view.show_search(session.looking_for)
+            self.view.status.looking_for = session.looking_for
             self.saved.show_title()
             self.saved.show_copy()
             self.silence.look_later()
@@ -281,17 +282,13 @@ class ChatScreen(StyledOnce[None]):
         prompt = self._prompt
         typed = event.is_printable and not prompt.passes_on(event.key)
         if event not in prompt.seen and (typed or self.focused is prompt):
-            event.stop()
             self.set_focus(prompt)
-            passed_on = events.Key(event.key, event.character)
-            passed_on.time = event.time
-            prompt.post_message(passed_on)
+            forward(event, prompt)
 
     def on_paste(self, event: events.Paste) -> None:
         """Insert text that was pasted elsewhere; the prompt stops the events of text pasted into it."""
-        event.stop()
         self.set_focus(self._prompt)
-        self._prompt.post_message(events.Paste(event.text))
+        forward(event, self._prompt)
 
     # --- other widgets ------------------------------------------------------------------------------------------------
 

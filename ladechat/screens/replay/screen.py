@@ -41,6 +41,7 @@ PLAYER_ACTIONS = tuple(key.action for key in REPLAY_KEYS if not key.priority and
 """The actions of the replay's own keys: letters, and keys that move the cursor of a text field."""
 WHOLE_FOOTER_CELLS = 88
 BROKEN_OFF = "the recording ends in the middle of this answer"
+SEARCHING = "searching"
 BEGINNING = "the beginning of the recording"
 TAKES_AWAY = (ConversationCleared, ConversationOpened, ExchangeRemoved)
 """The events that remove messages from the screen: bookmarks from before them do not restore these messages."""
@@ -92,7 +93,7 @@ class ReplayScreen(OverChat):
     def on_mount(self) -> None:
         self.view.presenter.begin(self.recording.header.settings, BEGINNING)
         self._transport.focus()
-        self.view.show_recording(False)
+        self.view.recording.display = False
         self.query_one("#sliders").disabled = True  # they show the recorded settings and change nothing
         self._show_notices()
         self._frames.due()
@@ -200,12 +201,10 @@ class ReplayScreen(OverChat):
             self._frames.go_on()
 
     def on_descendant_focus(self) -> None:
-        """Show that the search field has the keys."""
-        self.view.show_searching(self._search.has_focus)
+        """Show in the status line whether the search field has the keys."""
+        self.view.status.mode = SEARCHING if self._search.has_focus else ""
 
-    def on_descendant_blur(self) -> None:
-        """Update the status line, as the search field may have lost the focus."""
-        self.view.show_searching(self._search.has_focus)
+    on_descendant_blur = on_descendant_focus
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
