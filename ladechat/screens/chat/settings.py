@@ -16,7 +16,6 @@ from ladechat.protocol import Configure, DecoderInfo, Ready
 from ladechat.screens.chat.context import ChatContext
 from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.lists.settings import SettingsScreen
-from ladechat.screens.slider_commands import command_of
 from ladechat.screens.terminal.app_with_look import AppWithLook
 from ladechat.session.change import (
     SWITCH,
@@ -31,7 +30,7 @@ from ladechat.session.change import (
 from ladechat.session.conversations.saved import shortened
 from ladechat.widgets.formatting import name_of
 from ladechat.widgets.sliders.slider import Slider
-from ladechat.widgets.sliders.sliders import ParameterSlider
+from ladechat.widgets.sliders.sliders import ParameterSlider, command_of
 
 DECODER = "decoder"
 NO_PRESETS = "There is no preset yet: /save NAME makes one of this model, system prompt and settings."

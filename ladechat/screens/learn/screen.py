@@ -22,7 +22,6 @@ from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Re
 from ladechat.screens.engine_silence import EngineSilence
 from ladechat.screens.learn.lesson_hint import acts, shown_card
 from ladechat.screens.over_chat import OverChat
-from ladechat.screens.slider_commands import command_of, setting_of
 from ladechat.screens.styled_once import bottom
 from ladechat.screens.view import commands
 from ladechat.session.engine import State
@@ -34,7 +33,7 @@ from ladechat.widgets.lessons import LessonBox, LessonPanels
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING, Presenter
 from ladechat.widgets.sliders.slider import Slider
-from ladechat.widgets.sliders.sliders import Sliders
+from ladechat.widgets.sliders.sliders import Sliders, command_of
 from ladechat.widgets.transcript.transcript import Transcript
 
 STEPS_PER_SECOND = 8.0
@@ -217,7 +216,7 @@ class LearnScreen(OverChat):
     @on(Slider.Changed)
     def _slider_moved(self, event: Slider.Changed) -> None:
         if not self.lesson.looking_back:
-            self._moved[setting_of(event.slider)] = command_of(event)
+            self._moved[event.slider.setting] = command_of(event)
             self._send_moved()
 
     def _send_moved(self) -> None:
@@ -272,7 +271,7 @@ class LearnScreen(OverChat):
         if not isinstance(card, Task) or self.lesson.looking_back:
             self._box.focus()
         elif not isinstance(self.focused, Slider):
-            sliders = [one for one in self._side.query(Slider) if one.display and setting_of(one) == card.slider]
+            sliders = [one for one in self._side.query(Slider) if one.display and one.setting == card.slider]
             (sliders[0] if sliders else self._box).focus()
 
     # --- keys ---------------------------------------------------------------------------------------------------------
