@@ -36,6 +36,7 @@ class Slider(Track, can_focus=True):
         tooltip: one sentence, shown while the mouse is over the slider.
 
     Attributes:
+        setting: the name of the setting that it changes.
         caption: dim text after the label; "" for none.
     """
 
@@ -60,6 +61,7 @@ class Slider(Track, can_focus=True):
         Binding("end", "move_to_end(1)", "Most", show=False, id="slider.most"),
     ]
 
+    setting = ""
     value: reactive[int] = reactive(0)
     _between: reactive[float | None] = reactive(None)
     _typed: reactive[str] = reactive("")
