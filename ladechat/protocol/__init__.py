@@ -46,6 +46,7 @@ from ladechat.protocol.passes import one_by_one
 from ladechat.protocol.values import (
     MOST,
     MOST_TEXT,
+    NO_SWITCH,
     Candidate,
     Decision,
     DecoderInfo,
@@ -80,6 +81,7 @@ __all__ = [
     "MAX_LINE_BYTES",
     "MOST",
     "MOST_TEXT",
+    "NO_SWITCH",
     "VERSION",
     "WHERE",
     "Asked",
