@@ -41,7 +41,7 @@ from ladechat.protocol.messages import (
     TurnStarted,
     Watch,
 )
-from ladechat.protocol.packed_steps import drawn, packed, unpacked
+from ladechat.protocol.packed_steps import DrawnStep, drawn, packed, unpacked
 from ladechat.protocol.passes import one_by_one
 from ladechat.protocol.values import (
     MOST,
@@ -94,6 +94,7 @@ __all__ = [
     "Decision",
     "DecoderInfo",
     "DraftTree",
+    "DrawnStep",
     "Event",
     "Exchange",
     "ExchangeRemoved",
