@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ladechat.protocol import NO_SWITCH, Configure, TurnFinished
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.in_effect import InEffect
@@ -50,7 +52,9 @@ async def test_thinking_is_turned_off_and_on_and_named_while_that_acts() -> None
 
 
 async def test_a_model_without_a_switch_for_thinking_refuses_it_in_a_sentence() -> None:
-    async with Stage().ready(size=(120, 40)) as (pilot, stage):
+    stage = Stage()
+    stage.session.requested = replace(stage.session.requested, thinking=True)
+    async with stage.ready(size=(120, 40)) as (pilot, _):
         await ask(pilot, "/thinking off", brings=lambda: stage.notice == NO_SWITCH)
         assert stage.engine.commands == [] and said(stage) == ""
 

@@ -212,7 +212,7 @@ class ChatScreen(StyledOnce[None]):
             self._questions.show()
             conversation, formatted = session.conversation, self.view.transcript.formatted
             preset, limit = self.settings.preset, conversation.max_new_tokens
-            thinking = session.requested.thinking
+            thinking = self.settings.thinking
             self._in_effect.show(preset, conversation.system, limit, thinking, formatted=formatted)
             self.view.show_search(session.looking_for)
             self.saved.show_title()

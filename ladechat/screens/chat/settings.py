@@ -64,6 +64,11 @@ class ChatSettings:
         chat.prompt.commands.choices |= dict.fromkeys(("preset", "remove-preset"), self._presets)
 
     @property
+    def thinking(self) -> bool | None:
+        """Whether the model should think first; None: as it does by itself, or if it has no switch for that."""
+        return self._session.requested.thinking if self._has_switch else None
+
+    @property
     def _decoders(self) -> Mapping[str, DecoderInfo]:
         return self._chat.view.presenter.decoders
 
