@@ -20,7 +20,7 @@ from ladechat.widgets.formatting import is_own, name_of
 from ladechat.widgets.later import Throttle
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.steps.thinking import Thinking
-from ladechat.widgets.transcript.block import Block, Kind
+from ladechat.widgets.transcript.block import FOLD_KEY, Block, Kind
 from ladechat.widgets.transcript.message_lines import ROWS_ABOVE_MARK, MessageLines
 from ladechat.widgets.units import PASS
 
@@ -93,6 +93,7 @@ class Transcript(MessageLines):
         self._followed = True
         self._below: list[Block] = []
         """Notices that were below an answer that is being continued; they return when it ends."""
+        self.more_below = NEW_BELOW
         self.unit, self._thinking = PASS, Thinking()
         self._going_on: tuple[int, tuple[int, int]] | None = None
         """The block of the answer being continued, and its extent before; None once the continuation is settled."""
@@ -114,14 +115,18 @@ class Transcript(MessageLines):
             self._thinking = Thinking()
         if kind == "user":
             self._going_on = None
-        self._blocks.add(Block(kind, name, self._text_width, formatted=self._shows_formatted))
+        self._blocks.add(self._block(kind, name, self._text_width))
         self._update_last()
+
+    def _block(self, kind: Kind, name: str, width: int) -> Block:
+        fold_key = with_own_keys(FOLD_KEY, self.app)
+        return Block(kind, name, width, formatted=self._shows_formatted, fold_key=fold_key)
 
     def open(self, messages: Iterable[Whole]) -> None:
         """Replace everything by the messages of an earlier conversation."""
         self.clear()
         for kind, name, runs, length in messages:
-            block = Block(kind, name, 0)
+            block = self._block(kind, name, 0)
             block.length, block.done = length, kind == "thought"
             block.append(runs)
             self._blocks.add(block)
@@ -326,7 +331,7 @@ class Transcript(MessageLines):
 
     @property
     def _more_below(self) -> str:
-        return NEW_BELOW if self._marked is None else BELOW_MARK
+        return self.more_below if self._marked is None else BELOW_MARK
 
     def _style(self, ink: Ink) -> Style:
         marked = "transcript--marked" if self.palette.colour else "lines--selected"
