@@ -37,7 +37,7 @@ MODIFIERS = frozenset(("ctrl", "alt", "shift", "super", "hyper", "meta"))
 _LABELLED = {label.lower(): key for key, label in NAMES.items()}
 _SAME = {same: key for key, others in KEY_ALIASES.items() for same in others} | {"ctrl+h": "backspace"}
 """Keys that terminals send as other ones."""
-_MEANT = {one.key.split(",")[0]: id_ for id_ in reversed(IDS) for one in APP_KEYS if one.id == id_}
+_MEANT = {key: id_ for id_ in reversed(IDS) for one in APP_KEYS if one.id == id_ for key in one.key.split(",")}
 """The actions that our sentences mean by a key: Esc is the most important of its actions, to stop."""
 
 
@@ -131,9 +131,17 @@ def keys_of(bindings: BindingsMap, ids: Collection[str | None]) -> frozenset[str
     return frozenset(key for key, one in bindings if one.id in ids)
 
 
-def with_own_keys(text: str, app: App[Any]) -> str:
-    """Return a sentence of ours that names the user's keys in place of ours: `F5 starts it again`."""
-    keymap = keymap_of(app)
-    own = {key_name(key): key_name(keymap[id_].split(",")[0]) for key, id_ in _MEANT.items() if id_ in keymap}
+def with_own_keys(text: str, app: App[Any], *ids: str) -> str:
+    """Return a sentence of ours that names the user's keys in place of ours: `F5 starts it again`.
+
+    Args:
+        text: the sentence.
+        app: it knows the user's keys.
+        ids: the actions that it means, where a more important one has the same key.
+    """
+    if not (keymap := keymap_of(app)):
+        return text
+    meant = {**_MEANT, **{key: one.id for one in APP_KEYS if one.id in ids for key in one.key.split(",")}}
+    own = {key_name(key): key_name(keymap[id_].split(",")[0]) for key, id_ in meant.items() if id_ in keymap}
     ours = "|".join(sorted(map(re.escape, own), key=len, reverse=True))
     return re.sub(rf"(?<![^\s(])(?:{ours})(?!\w)", lambda key: own[key[0]], text) if own else text

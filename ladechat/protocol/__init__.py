@@ -1,7 +1,6 @@
 """The contract between an engine and the programs that watch it: commands, events, and their encoding as lines."""
 
 # `X as X` exports a name, which would otherwise stand in a list of its own once more.
-# ruff: isort: skip_file
 from ladechat.protocol.codec import (
     COMMANDS as COMMANDS,
     EVENTS as EVENTS,
@@ -49,11 +48,17 @@ from ladechat.protocol.messages import (
     TurnStarted as TurnStarted,
     Watch as Watch,
 )
-from ladechat.protocol.packed_steps import drawn as drawn, packed as packed, unpacked as unpacked
+from ladechat.protocol.packed_steps import (
+    DrawnStep as DrawnStep,
+    drawn as drawn,
+    packed as packed,
+    unpacked as unpacked,
+)
 from ladechat.protocol.passes import one_by_one as one_by_one
 from ladechat.protocol.values import (
     MOST as MOST,
     MOST_TEXT as MOST_TEXT,
+    NO_SWITCH as NO_SWITCH,
     Candidate as Candidate,
     Decision as Decision,
     DecoderInfo as DecoderInfo,

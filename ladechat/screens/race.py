@@ -13,6 +13,7 @@ from textual.binding import ActiveBinding, BindingType
 
 from ladechat.catalog import SERVER
 from ladechat.keys import RACE_KEYS
+from ladechat.own_keys import with_own_keys
 from ladechat.palette import Palette
 from ladechat.protocol import DecoderInfo
 from ladechat.screens import clocks
@@ -238,7 +239,7 @@ class RaceScreen(OverChat):
     def _way_on(self) -> str:
         """What the user can do if not everything was measured."""
         if isinstance(self.race, Measuring) and self.race.ended and not self.alone:
-            return "Esc goes back to the chat, where F5 starts the engine again."
+            return f"Esc goes back to the chat, where {with_own_keys('F5', self.app)} starts the engine again."
         return "Esc leaves."
 
     # --- keys ---------------------------------------------------------------------------------------------------------

@@ -52,8 +52,9 @@ class ReadingScreen(StyledOnce[Chosen | None]):
 
     def _show(self) -> None:
         self._transcript.open(message for one in self._chosen.conversation.exchanges for message in messages_of(one))
-        if (place := self._chosen.place) is not None:
-            self._transcript.scroll_to_text(range(place.message, place.message + 1), place.text)
+        place = self._chosen.place
+        if place is not None and (block := self._transcript.block_of(place.message)) is not None:
+            self._transcript.scroll_to_text(range(block, block + 1), place.text)
 
     def on_find_bar_closed(self) -> None:
         """Give the keys back to the conversation."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from ladechat import catalog
-from ladechat.preferences import DRAWING, SETTINGS
+from ladechat.preferences import DRAWING, SETTINGS, Setting
 from ladechat.protocol import Configure, DecoderInfo, Pace, Parameter, Settings, Value
 from ladechat.server_address import is_server
 from ladechat.session.conversations.saved import shortened
@@ -15,6 +15,7 @@ from ladechat.session.conversations.saved import shortened
 RATES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, None)
 """Steps per second, from slow to fast; None: as fast as possible."""
 SLOW_MOTION = 4.0
+ON_OFF = "on or off"
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
 
@@ -69,7 +70,11 @@ def _of_decoder(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> Iter
 def _of_drawing(settings: Settings) -> Iterator[Adjustable]:
     for name in DRAWING:
         setting, value = SETTINGS[name], getattr(settings, name)
-        yield Adjustable(name.replace("_", "-"), name, setting.help, setting.wants, shown(value))
+        yield Adjustable(name.replace("_", "-"), name, setting.help, _wants_here(setting), shown(value))
+
+
+def _wants_here(setting: Setting) -> str:
+    return ON_OFF if setting.plain is bool else setting.wants
 
 
 def shown(value: Value | float | str | None) -> str:
@@ -80,7 +85,7 @@ def shown(value: Value | float | str | None) -> str:
 
 
 def _wants(parameter: Parameter) -> str:
-    return "on or off" if isinstance(parameter.default, bool) else f"from {parameter.least} to {parameter.most}"
+    return ON_OFF if isinstance(parameter.default, bool) else f"from {parameter.least} to {parameter.most}"
 
 
 def change(name: str, text: str, settings: Settings, decoders: Mapping[str, DecoderInfo]) -> Configure:
@@ -134,11 +139,12 @@ def _joined(name: str) -> str:
 def _drawing(field: str, text: str) -> Configure:
     setting = SETTINGS[field]
     try:
-        value = msgspec.convert(text, setting.kind, strict=False)
+        typed = SWITCH.get(text.casefold()) if setting.plain is bool else text
+        value = msgspec.convert(typed, setting.kind, strict=False)
     except msgspec.ValidationError:
         value = None
     if value is None:
-        raise SettingRefused(f"{field.replace('_', '-')} has to be {setting.wants}, {given(text)}.")
+        raise SettingRefused(f"{field.replace('_', '-')} has to be {_wants_here(setting)}, {given(text)}.")
     return msgspec.convert({field: value}, Configure)
 
 

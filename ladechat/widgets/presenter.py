@@ -288,7 +288,7 @@ class Presenter:
                 self._side.clear()
                 self._transcript.add_whole(self._earlier(event.exchange, self.now.asked_at))
 
-    def _earlier(self, exchange: protocol.Exchange, block: int) -> tuple[Whole, Whole]:
+    def _earlier(self, exchange: protocol.Exchange, block: int) -> list[Whole]:
         """Return the messages of an earlier session's exchange, whose question is block number `block`."""
         self._turn_before -= 1
         if exchange.steps:
@@ -317,11 +317,12 @@ class Presenter:
         self._keep(0)
         self.now.system_said = False
         self._shown_system = exchanges[-1].system if exchanges else None
-        self.now.exchanges = tuple(range(0, 2 * len(exchanges), 2))
+        self.now.exchanges, messages = (), list[Whole]()
+        for exchange in exchanges:
+            self.now.exchanges += (len(messages),)
+            messages += self._earlier(exchange, len(messages))
         self._side.clear()
-        self._transcript.open(
-            message for place, exchange in enumerate(exchanges) for message in self._earlier(exchange, 2 * place)
-        )
+        self._transcript.open(messages)
         if exchanges:
             now = self.now.settings if self.may_continue else None
             self._transcript.sum_up(formatting.describe_reopened(exchanges[-1].settings, self.now.decoders, now))

@@ -2,6 +2,7 @@
 
 from textual.widgets import Label
 
+from ladechat.own_keys import with_own_keys
 from ladechat.protocol import MOST_TEXT, Asked, ConversationCleared, ConversationOpened, ExchangeRemoved, TurnStarted
 from ladechat.screens.chat.context import STOP_FIRST, Available, ChatContext
 from ladechat.screens.chat.typed_question import TypedQuestion
@@ -86,6 +87,7 @@ class Questions:
                 self._transcript.label(block, of.index(number) + 1, len(of), chosen=place == self._presenter.chosen)
         text, at = (CHOSEN, self._presenter.chosen) if self._editing is None else (EDITING, self._editing)
         said = "" if at is None else text.format(at + 1, len(conversation.exchanges))
+        said = with_own_keys(said, self._chat.screen.app, "leave_editing")
         if said != self._where.content:
             self._where.display = bool(said)
             self._where.update(said)

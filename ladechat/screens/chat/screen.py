@@ -16,6 +16,7 @@ from textual.widgets import Label, TextArea
 from ladechat.catalog import FIRST_QUESTIONS
 from ladechat.commands import COMMANDS
 from ladechat.keys import APP_KEYS
+from ladechat.own_keys import with_own_keys
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import DecoderInfo, Event, Failed, Ready, Watch
 from ladechat.screens.chat.active_keys import ActiveKeys
@@ -49,7 +50,7 @@ from ladechat.widgets.prompt.above_prompt import TypedSize, WaitingQuestions
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.steps.answer_steps import StepPointedAt
-from ladechat.widgets.transcript.transcript import QuestionPointedAt, Transcript
+from ladechat.widgets.transcript.transcript import NEW_BELOW, QuestionPointedAt, Transcript
 
 QUIT_SECONDS = 2.0
 LEAST_PROMPT_ROWS = 3
@@ -178,6 +179,7 @@ class ChatScreen(StyledOnce[None]):
         session.changed = self._frames.due
         session.watch(Watch(rivals=True))  # any token may be pointed at
         self.view.presenter.begin(None if self._chat.engine_command else self._session.requested)
+        self.view.transcript.more_below = with_own_keys(NEW_BELOW, self.app, "follow")
         self._recordings.show_recording()
         self._questions.remember()
         if self.saved.open(self._opened) and self._instructed is not None:
@@ -209,7 +211,7 @@ class ChatScreen(StyledOnce[None]):
             self._questions.show()
             conversation, formatted = session.conversation, self.view.transcript.formatted
             preset, limit = self.settings.preset, conversation.max_new_tokens
-            self._in_effect.show(preset, conversation.system, limit, formatted=formatted)
+            self._in_effect.show(preset, conversation.system, limit, self.settings.thinking, formatted=formatted)
             self.view.status.looking_for = session.looking_for
             self.saved.show_title()
             self.saved.show_copy()

@@ -12,7 +12,7 @@ from ladechat import catalog
 from ladechat.engine_options import found_anywhere
 from ladechat.palette import Look
 from ladechat.preferences import DRAWING, SETTINGS, Preferences, SettingsFile, SettingsRefused
-from ladechat.protocol import Configure, DecoderInfo, Ready
+from ladechat.protocol import NO_SWITCH, Configure, DecoderInfo, Ready
 from ladechat.screens.chat.context import ChatContext
 from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.lists.settings import SettingsScreen
@@ -32,7 +32,7 @@ from ladechat.widgets.formatting import name_of
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.sliders.sliders import ParameterSlider, command_of
 
-DECODER = "decoder"
+DECODER, THINKING = "decoder", "thinking"
 NO_PRESETS = "There is no preset yet: /save NAME makes one of this model, system prompt and settings."
 
 _Own = tuple[Adjustable, Callable[[str], None]]
@@ -56,10 +56,16 @@ class ChatSettings:
         """A preset with its model, once that has loaded."""
         self.single_token: str | None = None
         """Why the model can only be decoded one token at a time; None if it can be decoded otherwise."""
+        self._has_switch = False
         self._before_plain = ""
         self._before_by_hand = ""
         chat.prompt.commands.choices = {DECODER: self._decoder_choices, "theme": self._theme_choices}
         chat.prompt.commands.choices |= dict.fromkeys(("preset", "remove-preset"), self._presets)
+
+    @property
+    def thinking(self) -> bool | None:
+        """Whether the model should think first; None: as it does by itself, or if it has no switch for that."""
+        return self._session.requested.thinking if self._has_switch else None
 
     @property
     def _decoders(self) -> Mapping[str, DecoderInfo]:
@@ -172,6 +178,8 @@ class ChatSettings:
             take(value)
         elif name.casefold() == DECODER:
             self._use_decoder(decoder_named(value, self._decoders))
+        elif name.casefold() == THINKING and not self._has_switch:
+            raise SettingRefused(NO_SWITCH)
         else:
             self._configure(change(name, value, self._session.requested, self._decoders))
 
@@ -304,7 +312,7 @@ class ChatSettings:
 
     def loaded(self, event: Ready) -> None:
         """Take the preset that has waited for its model."""
-        self.single_token = event.single_token
+        self.single_token, self._has_switch = event.single_token, event.thinking
         if self._coming is not None and self._coming[1].model == self._session.conversation.model:
             self._take(*self._coming)
 

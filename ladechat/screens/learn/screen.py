@@ -17,10 +17,11 @@ from ladechat.lessons.lesson import Lesson, Phase
 from ladechat.lessons.progress import Progress, ProgressFile
 from ladechat.lessons.scene import Scene, Task
 from ladechat.lessons.scenes import CHAPTERS, EXPLAINED_IN, SCENES
+from ladechat.own_keys import with_own_keys
 from ladechat.palette import Palette
 from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready, Settings, Watch
 from ladechat.screens.engine_silence import EngineSilence
-from ladechat.screens.learn.lesson_hint import acts, shown_card
+from ladechat.screens.learn.lesson_hint import ENDED, acts, shown_card
 from ladechat.screens.over_chat import OverChat
 from ladechat.screens.styled_once import bottom
 from ladechat.screens.view import commands
@@ -248,7 +249,7 @@ class LearnScreen(OverChat):
         if seen != self._seen:
             self._reminded = False
         waiting = ANSWERS if Ready in self._engine_events else LOADS
-        ended = self._session.state is State.ENDED
+        ended = with_own_keys(ENDED, self.app) if self._session.state is State.ENDED else ""
         self._box.show(shown_card(lesson, self._progress, waiting, reminded=self._reminded, ended=ended))
         if seen != self._seen:
             self._seen = seen
