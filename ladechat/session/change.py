@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -70,10 +70,11 @@ def _of_decoder(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> Iter
 def _of_drawing(settings: Settings) -> Iterator[Adjustable]:
     for name in DRAWING:
         setting, value = SETTINGS[name], getattr(settings, name)
-        yield Adjustable(name.replace("_", "-"), name, setting.help, _wants_here(setting), shown(value))
+        yield Adjustable(name.replace("_", "-"), name, setting.help, wanted_of(setting), shown(value))
 
 
-def _wants_here(setting: Setting) -> str:
+def wanted_of(setting: Setting) -> str:
+    """Return what may be typed for a setting."""
     return ON_OFF if setting.plain is bool else setting.wants
 
 
@@ -96,7 +97,7 @@ def change(name: str, text: str, settings: Settings, decoders: Mapping[str, Deco
     """
     field = _joined(name)
     if field in DRAWING:
-        return _drawing(field, text)
+        return msgspec.convert({field: typed(field, text)}, Configure)
     owner = owner_of(settings, decoders)
     for one in owner.parameters if owner is not None else ():
         if owner is not None and one.live and field in (one.name, one.label.casefold()):
@@ -136,16 +137,22 @@ def _joined(name: str) -> str:
     return name.casefold().replace(" ", "_").replace("-", "_")
 
 
-def _drawing(field: str, text: str) -> Configure:
-    setting = SETTINGS[field]
+def typed(name: str, text: str) -> Any:
+    """Return the value that was typed for a setting of the user's file.
+
+    Raises:
+        SettingRefused: it cannot have this value.
+    """
+    setting = SETTINGS[name]
     try:
-        typed = SWITCH.get(text.casefold()) if setting.plain is bool else text
-        value = msgspec.convert(typed, setting.kind, strict=False)
+        value = msgspec.convert(
+            SWITCH.get(text.casefold()) if setting.plain is bool else text, setting.kind, strict=False
+        )
     except msgspec.ValidationError:
         value = None
     if value is None:
-        raise SettingRefused(f"{field.replace('_', '-')} has to be {_wants_here(setting)}, {given(text)}.")
-    return msgspec.convert({field: value}, Configure)
+        raise SettingRefused(f"{name.replace('_', '-')} has to be {wanted_of(setting)}, {given(text)}.")
+    return value
 
 
 def _parameter(parameter: Parameter, text: str) -> Value:

@@ -10,7 +10,6 @@ from textual.app import SystemCommand
 
 from ladechat import catalog
 from ladechat.engine_options import found_anywhere
-from ladechat.palette import Look
 from ladechat.preferences import DRAWING, SETTINGS, Preferences, SettingsFile, SettingsRefused
 from ladechat.protocol import NO_SWITCH, Configure, DecoderInfo, Ready
 from ladechat.screens.chat.context import ChatContext
@@ -18,14 +17,14 @@ from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.lists.settings import SettingsScreen
 from ladechat.screens.terminal.app_with_look import AppWithLook
 from ladechat.session.change import (
-    SWITCH,
     Adjustable,
     SettingRefused,
     adjustable,
     change,
     decoder_named,
-    given,
     shown,
+    typed,
+    wanted_of,
 )
 from ladechat.session.conversations.saved import shortened
 from ladechat.widgets.formatting import name_of
@@ -209,14 +208,10 @@ class ChatSettings:
         yield _own("max_new_tokens", conversation.max_new_tokens, self._limit_answers)
         yield _own("theme", app.theme, self.action_theme, f"one of {', '.join(sorted(app.available_themes))}")
         yield _own("look", app.palette.look.value, self._take_look)
-        yield _own("panels", self._chat.view.side.display, self._show_panels, "on or off")
+        yield _own("panels", self._chat.view.side.display, self._show_panels)
 
     def _limit_answers(self, text: str) -> None:
-        setting = SETTINGS["max_new_tokens"]
-        try:
-            self._session.conversation.max_new_tokens = msgspec.convert(text, setting.kind, strict=False)
-        except msgspec.ValidationError:
-            raise SettingRefused(f"max-new-tokens has to be {setting.wants}, {given(text)}.") from None
+        self._session.conversation.max_new_tokens = typed("max_new_tokens", text)
         self._session.changed()
 
     def _theme_choices(self) -> Iterable[tuple[str, str, str]]:
@@ -224,15 +219,11 @@ class ChatSettings:
         return ((name, "", SETTINGS["theme"].help) for name in sorted(self._app.available_themes))
 
     def _take_look(self, text: str) -> None:
-        if text not in list(Look):
-            raise SettingRefused(f"look has to be {SETTINGS['look'].wants}, {given(text)}.")
-        if text != self._app.palette.look:
+        if typed("look", text) != self._app.palette.look:
             self._app.action_switch_look()
 
     def _show_panels(self, text: str) -> None:
-        wanted = SWITCH.get(text.casefold())
-        if wanted is None:
-            raise SettingRefused(f"panels has to be on or off, {given(text)}.")
+        wanted = typed("panels", text)
         if wanted != self._chat.view.side.display:
             self._chat.view.toggle_panels()
             self._app.keep_settings(panels=wanted)
@@ -349,4 +340,4 @@ class ChatSettings:
 def _own(name: str, value: Any, take: Callable[[str], None], wants: str = "") -> _Own:
     """Return the row of a setting in the user's file, by its name there."""
     setting = SETTINGS[name]
-    return Adjustable(name.replace("_", "-"), name, setting.help, wants or setting.wants, shown(value)), take
+    return Adjustable(name.replace("_", "-"), name, setting.help, wants or wanted_of(setting), shown(value)), take
