@@ -7,6 +7,7 @@ applied only after the prompt has claimed its keys.
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from textual.app import App
@@ -56,7 +57,9 @@ def own_keys(wanted: Keymap, prompt_keys: Sequence[Binding] = ()) -> tuple[dict[
         unknown = [key for key, one in named.items() if not _is_known(one)]
         typed = [key for key, one in named.items() if _is_character(one) and name not in MAY_BE_CHARACTERS]
         if name not in IDS:
-            refused[name] = f"no key is called {name!r}; there are {', '.join(IDS)}."
+            near = get_close_matches(name, IDS, n=1)
+            meant = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(IDS)}."
+            refused[name] = f"no action is called {name!r}; {meant}"
         elif unknown:
             refused[name] = f"{name}: {unknown[0]!r} is no key; keys are written as f5, ctrl+s, alt+k or ?."
         elif typed:

@@ -125,7 +125,7 @@ async def test_several_refused_keys_are_counted_and_the_help_lists_them(tmp_path
         assert "3 settings are left out: Alt+H lists them" in await refused(pilot, stage)
         await press(pilot, "alt+h", brings=shows(pilot, HelpScreen))
         text = help_text(stage)
-        assert "line 2 no key is called 'news'; there are stop, copy_answer," in text
+        assert "line 2 no action is called 'news'; did you mean 'new'?" in text
         assert "line 3 find has to be a key in quotes, not 7." in text
         assert "line 4 race: Ctrl+P is ‘palette’ in the chat." in text
     assert SettingsFile(tmp_path / "settings.toml").preferences.keys["help"] == "alt+h"

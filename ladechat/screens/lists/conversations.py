@@ -160,9 +160,12 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
             facts.append("open")
         if conversation.pinned:
             facts.insert(0, "pinned")
+        row = Content.assemble((printable(conversation.title), "bold"), "\n", " · ".join(facts))
         place = self._place(conversation)
-        facts += [f"… {printable(place.excerpt)} …"] if place else []
-        return Content.assemble((printable(conversation.title), "bold"), "\n", " · ".join(facts))
+        if place is None:
+            return row
+        before, found, after = printable(place.excerpt).partition(printable(" ".join(place.text.split())))
+        return Content.assemble(row, f" · … {before}", (found, "bold"), f"{after} …")
 
     def _place(self, conversation: Listed) -> MatchPlace | None:
         """Return the place that the search has found in a conversation."""
