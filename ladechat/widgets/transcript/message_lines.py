@@ -27,8 +27,8 @@ PAGES = 2
 """Number of pages that are always laid out at once."""
 PART_SECONDS = 0.005
 """Time slice for the layout of other messages, and the pause after it, in which keys are handled."""
-ROWS_ABOVE_MARK = 3
-"""Lines that stay visible above the target of a jump."""
+ROWS_AROUND_MARK = 3
+"""Lines that stay visible above the target of a jump, and below it where the view need not move."""
 SECONDS_TO_REST = 0.1
 """Delay before the next try, while lines must stay where they are and messages above them wait."""
 
@@ -131,8 +131,8 @@ class MessageLines(ScrollView, can_focus=True):
             place = blocks[number].find(text, blocks.start(number), occurrence)
         y = blocks.start(number) if place is None or place.start is None else place.start.y
         top = self.scroll_offset.y
-        if not top <= y < top + self.scrollable_content_region.height - 1:
-            self._move_to(max(y - ROWS_ABOVE_MARK, 0))
+        if not top <= y < top + self.scrollable_content_region.height - ROWS_AROUND_MARK:
+            self._move_to(max(y - ROWS_AROUND_MARK, 0))
         self._found_at = place
         self.screen.selections = {} if place is None else {self: place}
         if not blocks.gap and self.follows_end:

@@ -21,7 +21,7 @@ from ladechat.widgets.later import Throttle
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.steps.thinking import Thinking
 from ladechat.widgets.transcript.block import FOLD_KEY, Block, Kind
-from ladechat.widgets.transcript.message_lines import ROWS_ABOVE_MARK, MessageLines
+from ladechat.widgets.transcript.message_lines import ROWS_AROUND_MARK, MessageLines
 from ladechat.widgets.units import PASS
 
 FORMATTING_SECONDS = 0.25
@@ -365,7 +365,7 @@ class Transcript(MessageLines):
             place = self._marked_line()
         top, height = self.scroll_offset.y, self.scrollable_content_region.height - 1
         if place is not None and not top <= place < top + height:
-            self.scroll_to(y=max(place - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
+            self.scroll_to(y=max(place - ROWS_AROUND_MARK, 0), animate=False, immediate=True)
 
     def unmark(self) -> None:
         """Remove the mark, and follow the end again if the view did before."""
