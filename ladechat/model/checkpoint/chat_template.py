@@ -170,6 +170,8 @@ class ChatTemplate:
 
     def distinguishes(self, *variables: Mapping[str, Any]) -> bool:
         """Return whether the template writes different prompts with these variables; not if it writes none."""
+        if not any(name in self.format.source for each in variables for name in each):
+            return False  # without starting the process that renders, which would delay each start of the engine
         turns = [TemplateMessage("user", TRIED[0])]
         try:
             return len({self._render(turns, seconds=SECONDS_OF_A_TRIAL, **each) for each in variables}) > 1
