@@ -273,7 +273,7 @@ def run_chat(
     screen = ChatScreen(
         session,
         options.named,
-        welcome(options.named) if command is None else "",
+        welcome(options.settings.decoder),
         store=store,
         history=PromptHistory() if store is not None else None,
         opened=opened,

@@ -15,6 +15,18 @@ BUNDLED = "demo"
 FIRST_QUESTION = "How does lookahead decoding work?"
 FIRST_QUESTIONS = (FIRST_QUESTION, "What does W do?", "Is lookahead decoding exact?")
 """The questions that users are offered first; the bundled model answers them."""
+OTHER_QUESTIONS = (
+    "Why is the sky blue?",
+    "Write a Python function that says whether a word is a palindrome, and a test of it.",
+    "Name five rivers of Europe, each with its length and its countries.",
+)
+"""Those for other models: an explanation, code, and a list, of which more or less can be guessed."""
+
+
+def first_questions(model: str) -> tuple[str, ...]:
+    """Return what users may ask a model first."""
+    return FIRST_QUESTIONS if model == BUNDLED else OTHER_QUESTIONS
+
 
 DECODERS: dict[str, DecoderInfo] = {}
 """All decoders by name, in display order."""

@@ -1,6 +1,6 @@
 """The widgets of the chat and its replay: conversation, panels, status line, and the presenter that draws them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from textual.app import App, ComposeResult, SystemCommand
@@ -10,7 +10,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Label
 
-from ladechat.catalog import BUNDLED
+from ladechat.catalog import SERVER
 from ladechat.keys import TITLES, key_names
 from ladechat.own_keys import in_own_keys, keymap_of, with_own_keys
 from ladechat.palette import Palette
@@ -35,10 +35,10 @@ COPY_HELP = "A copy: the conversation {why}. What you ask here is saved in the c
 IN_PALETTE_ALREADY = ("quit", "interrupt")
 
 
-def welcome(model: str) -> str:
-    """Return the first notice of a conversation: how to begin with the bundled model; "" for other models."""
+def welcome(decoder: str) -> str:
+    """Return the first notice of a conversation: what is seen, and how to begin; "" where a server decodes."""
     text = WELCOME if Palette.detect().colour else WELCOME.replace("of one colour", "marked alike")
-    return text if model == BUNDLED else ""
+    return "" if decoder == SERVER.name else text
 
 
 class ConversationView(Vertical):
@@ -46,14 +46,14 @@ class ConversationView(Vertical):
 
     Args:
         controls: the widget below the conversation.
-        welcome: the first notice.
+        welcome: the first notice; questions: may be asked by a click, below it.
 
     Attributes:
         status: the status line.
         recording: the mark of a recording.
     """
 
-    def __init__(self, controls: Widget, welcome: str = "") -> None:
+    def __init__(self, controls: Widget, welcome: str = "", questions: Sequence[str] = ()) -> None:
         super().__init__()
         self.transcript = Transcript(id="transcript")
         self.side = SidePanels(id="side")
@@ -65,7 +65,7 @@ class ConversationView(Vertical):
         self.recording = Label("● rec", id="recording")
         self._exporting = Label(id="exporting", markup=False)
         self._timeline = SeekBar(id="timeline")
-        self.presenter = Presenter(self.transcript, self.side, self.status, self._timeline, welcome)
+        self.presenter = Presenter(self.transcript, self.side, self.status, self._timeline, welcome, questions)
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="body"):

@@ -1,11 +1,11 @@
 """Draws events on the screen. It depends on the events alone, so a replay shows what the live app showed."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from ladechat import protocol
-from ladechat.catalog import BUNDLED, FIRST_QUESTIONS
+from ladechat.catalog import BUNDLED
 from ladechat.widgets import formatting
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import ANSWERING, StatusLine
@@ -75,6 +75,7 @@ class Presenter:
         status: StatusLine,
         timeline: SeekBar,
         welcome: str = "",
+        questions: Sequence[str] = (),
         *,
         limit_meant: bool = False,
     ) -> None:
@@ -83,7 +84,7 @@ class Presenter:
         self._transcript = transcript
         self._side = side
         self._status = status
-        self._welcome = welcome
+        self._welcome, self._questions = welcome, questions
         self._limit_meant = limit_meant
         self.may_continue = False
         self.chosen: int | None = None
@@ -121,7 +122,7 @@ class Presenter:
             self._show_settings(settings)
         if self._welcome:
             self._transcript.notice(self._welcome)
-            self._transcript.offer(FIRST_QUESTIONS)
+            self._transcript.offer(self._questions)
         self.say(doing)
 
     def bookmark(self) -> Bookmark:

@@ -122,7 +122,7 @@ async def test_up_and_down_move_within_a_question_that_fills_several_rows() -> N
 
 
 async def test_the_welcome_is_said_first_and_not_sent() -> None:
-    async with Stage(welcome=welcome("demo")).ready(size=(80, 24)) as (pilot, stage):
+    async with Stage(welcome=welcome("auto")).ready(size=(80, 24)) as (pilot, stage):
         assert not stage.app.query_one(Transcript).max_scroll_y
         for panel in stage.app.query_one(SidePanels).query(Panel):
             width, height = panel.content_size
@@ -134,7 +134,7 @@ async def test_the_welcome_is_said_first_and_not_sent() -> None:
 
 def test_without_colours_the_welcome_speaks_of_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    said = welcome("demo")
+    said = welcome("auto")
     assert said.startswith("ladechat: words marked alike come from one pass") and "colour" not in said
 
 

@@ -65,7 +65,7 @@ class RecordedSession:
         self.stage = Stage(
             FakeEngine(answers=("First answer, and it is short.", "A second answer: 漢字 and\ttabs."), hold_steps=True),
             FakeEngine(answers=("After the restart there is more to say.",), hold_steps=True),
-            welcome=welcome("demo"),
+            welcome=welcome("auto"),
             system="Be brief.",
             recorder=Recorder(),
         )

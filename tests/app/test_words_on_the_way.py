@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Label, Static
 
-from ladechat.catalog import FIRST_QUESTIONS
+from ladechat.catalog import FIRST_QUESTIONS, first_questions
 from ladechat.screens.chat import recordings as exporting
 from ladechat.screens.help.explain import ExplainScreen
 from ladechat.screens.lists.conversations import ConversationsScreen
@@ -23,7 +23,7 @@ from tests.waiting import act, brings, press, until
 
 
 async def test_a_click_asks_a_question_of_the_welcome() -> None:
-    async with Stage(welcome=welcome("demo")).ready() as (pilot, stage):
+    async with Stage(welcome=welcome("auto")).ready() as (pilot, stage):
         transcript = stage.app.query_one(Transcript)
         y = next(y for y, line in enumerate(transcript.lines) if FIRST_QUESTIONS[1] in line.text)
         async with brings(lambda: stage.asked == [FIRST_QUESTIONS[1]] and not stage.asking, pilot):
@@ -31,8 +31,13 @@ async def test_a_click_asks_a_question_of_the_welcome() -> None:
         assert stage.prompt == ""
 
 
+def test_another_model_than_ours_is_asked_something_else_and_a_server_has_no_passes_of_one_colour() -> None:
+    assert not {*first_questions("owner/name")} & {*first_questions("demo")}
+    assert welcome("auto") and not welcome("server")
+
+
 async def test_tab_writes_the_questions_of_the_welcome_one_after_the_other_until_one_is_asked() -> None:
-    async with Stage(welcome=welcome("demo")).ready() as (pilot, stage):
+    async with Stage(welcome=welcome("auto")).ready() as (pilot, stage):
         prompt = stage.app.query_one(Prompt)
         for question in (*FIRST_QUESTIONS, FIRST_QUESTIONS[0]):
             async with brings(lambda question=question: stage.prompt == question, pilot):  # type: ignore[misc]

@@ -13,7 +13,7 @@ from textual.binding import ActiveBinding, BindingType
 from textual.containers import Vertical
 from textual.widgets import Label, TextArea
 
-from ladechat.catalog import FIRST_QUESTIONS
+from ladechat.catalog import first_questions
 from ladechat.commands import COMMANDS
 from ladechat.keys import APP_KEYS
 from ladechat.own_keys import with_own_keys
@@ -99,11 +99,11 @@ class ChatScreen(StyledOnce[None]):
         self._frames = Frames(self, self._frame)
         self._prompt = prompt = Prompt(id="prompt")
         prompt.shown_at = math.inf
-        prompt.offered = FIRST_QUESTIONS if welcome and not opened else ()
+        prompt.offered = first_questions(model) if welcome and not opened else ()
         queue, where, size = WaitingQuestions(), Label(id="editing"), TypedSize()
         self._in_effect = InEffect(id="in-effect")
         asking = Vertical(queue, where, size, prompt.commands, prompt, self._in_effect, id="asking")
-        self.view = ConversationView(asking, "" if opened else welcome)
+        self.view = ConversationView(asking, "" if opened else welcome, prompt.offered)
         self.view.presenter.may_continue = True
         self._finding = FindBar(self.view.transcript)
         self.silence = EngineSilence(self, session, self.view.presenter.warn)

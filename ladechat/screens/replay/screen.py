@@ -13,6 +13,7 @@ from textual.binding import ActiveBinding, BindingType
 from textual.widgets import Input
 from textual.worker import Worker
 
+from ladechat.catalog import first_questions
 from ladechat.keys import REPLAY_KEYS
 from ladechat.protocol import (
     ConversationCleared,
@@ -67,7 +68,8 @@ class ReplayScreen(OverChat):
         self.player = Player(recording)
         self.recording = recording
         self._transport = Transport(id="transport")
-        self.view = ConversationView(self._transport, welcome(recording.header.model))
+        header = recording.header
+        self.view = ConversationView(self._transport, welcome(header.settings.decoder), first_questions(header.model))
         self._search = SearchLine(id="find")
         self._bookmarks: dict[int, Bookmark] = {}
         self._wanted: Callable[[], None] | None = None
