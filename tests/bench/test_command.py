@@ -74,7 +74,7 @@ def test_several_processes_are_measured_as_one_is(short: list[str], option: str,
     even = save(tmp_path / "even", random_model(5, vocab_size=len(byte_level()) + len(byte_level()) % 2))
     with forked_workers() as others:
         content, _ = measured(short, "--model", even, option, "2", "--settings", "5,3,5", "--dtype", "float64")
-    assert len(others) == 1 and content["about"]["device"].startswith("2 × cpu")
+    assert len(others) == 1 and content["device"].startswith("2 × cpu")
     assert {"lookahead 5,3,5", "auto", "suffix", "autoregressive"} <= set(content["methods"])
     assert ("transformers" in content["methods"]) == (option == "--lookahead-parallel")
     assert all(each["overall"]["exact"] for each in content["methods"].values())
