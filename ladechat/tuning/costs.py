@@ -109,7 +109,7 @@ def _branches(slots: int) -> SlotTree:
     """Return a tree of so many slots: branches of `BRANCH` slots below slot 0."""
     tree = SlotTree(0)
     for slot in range(1, slots):
-        tree.add(slot - 1 if slot % BRANCH != 1 else 0, slot)
+        tree.add(slot - 1 if slot % BRANCH != 1 else 0, slot // BRANCH)
     return tree
 
 

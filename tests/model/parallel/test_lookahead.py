@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from ladechat.decoder.sampler import Sampler, Sampling
 from ladechat.decoder.step import Limits, Step
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.loading.self_check import choose_runner
+from ladechat.model.parallel import part
 from ladechat.model.parallel.part import PartRunner
 from ladechat.model.parallel.rank0 import LookaheadRank0
 from ladechat.model.runners.cache_probe import UnsupportedModel
@@ -118,9 +120,10 @@ def watched(decoder: Decoder) -> list[Step]:
 
 
 def test_a_text_fills_the_context_to_its_last_position(runner: LookaheadRank0) -> None:
-    text = [random.Random(0).randrange(3, VOCABULARY) for _ in range(490)]
-    written = tokens_of(run(lookahead(runner, 5, 3, 5), text, limit=400))
-    assert written == plain(random_model(0), text, limit=400) and len(written) == 512 - 490
+    for seed in range(4):
+        text = (prompt(seed) * 512)[: 512 - 40]
+        written = tokens_of(run(lookahead(runner, 5, 3, 5), text, limit=400))
+        assert written == plain(random_model(0), text, limit=400) and len(written) == 40
 
 
 def test_a_second_question_finds_the_first_in_the_cache(runner: LookaheadRank0) -> None:
@@ -132,12 +135,13 @@ def test_a_second_question_finds_the_first_in_the_cache(runner: LookaheadRank0) 
 
 
 def test_a_prompt_that_is_stopped_between_chunks_is_gone_on_with(runner: LookaheadRank0) -> None:
-    run(lookahead(runner, 5, 4, 5), prompt(6))
     runner.save_memory()  # from here on prompts are read in small chunks
-    text = [random.Random(1).randrange(3, VOCABULARY) for _ in range(300)]
-    reading = runner.prefill(text)
-    assert 0 < next(reading) < next(reading) == len(runner.tokens) < 299
-    assert tokens_of(run(lookahead(runner), text)) == plain(random_model(0), text)
+    for seed in range(4):
+        run(lookahead(runner, 5, 4, 5), prompt(seed))  # after which one of the processes may lack accepted drafts
+        text = [*runner.tokens, *(random.Random(seed).randrange(3, VOCABULARY) for _ in range(200))]
+        reading = runner.prefill(text)
+        assert next(reading) < next(reading) == len(runner.tokens) < len(text) - 1
+        assert tokens_of(run(lookahead(runner), text)) == plain(random_model(0), text)
 
 
 def test_a_pass_that_is_not_committed_leaves_no_trace(runner: LookaheadRank0) -> None:
@@ -148,6 +152,23 @@ def test_a_pass_that_is_not_committed_leaves_no_trace(runner: LookaheadRank0) ->
     runner.commit([])
     assert list(runner.tokens) == text[:-1]
     assert tokens_of(run(lookahead(runner), text)) == plain(random_model(0), text)
+
+
+def test_a_process_that_lacks_accepted_drafts_reads_the_next_prompt_in_the_same_chunks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(part, "distributed", SimpleNamespace(gather=lambda mine, _: None))  # nobody else is there
+    below = runner_for(random_model(0), chunk=2)
+    second = PartRunner(below, 1, 2)
+    fill(second, [5, 6, 7])
+    tree = SlotTree.chain([7, 8, 9, 10, 11])
+    for token in range(20, 25):
+        tree.add(0, token)
+    second.forward(tree)
+    second.commit([0, 1, 2, 3, 4])
+    assert (list(second.tokens), list(below.tokens)) == ([5, 6, 7, 8, 9, 10, 11], [5, 6, 7])
+    assert list(second.prefill([*second.tokens, 1, 2, 3, 4, 5])) == [9, 11]
+    assert list(second.tokens) == list(below.tokens) == [5, 6, 7, 8, 9, 10, 11, 1, 2, 3, 4]
 
 
 def test_without_a_pass_there_is_nothing_to_commit() -> None:
