@@ -16,6 +16,7 @@ from ladechat.decoder.loop import Decoder
 from ladechat.engine.chat_format import ChatFormat
 from ladechat.engine.detokenizer import Detokenizer, TokenTexts
 from ladechat.model import load_packed
+from ladechat.model.checkpoint.fetch import fetch, local_files
 from ladechat.model.llama_cpp import library
 from ladechat.model.llama_cpp.model import PackedModel, bytes_of
 from ladechat.model.llama_cpp.trial import EXACT, run_trial
@@ -46,6 +47,23 @@ def of_bytes(folder: Path, kind: Kind = Kind.Q8_0, **changes: Any) -> Path:
 
 
 # --- what is loaded ---------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_with_one_model_in_gguf_is_that_model(tmp_path: Path) -> None:
+    file = of_bytes(tmp_path)
+    (tmp_path / "mmproj-F16.gguf").write_bytes(b"of pictures")
+    assert fetch(str(tmp_path), lambda done, total: None) == file
+    part = tmp_path / "bytes-00001-of-00002.gguf"
+    (tmp_path / "bytes-00002-of-00002.gguf").write_bytes(b"")
+    file.rename(part)
+    assert fetch(str(tmp_path), lambda done, total: None) == part
+
+
+@pytest.mark.parametrize("other", ["other.gguf", "model.safetensors", "bytes-00001-of-00002.gguf"])
+def test_a_folder_with_other_weights_beside_a_gguf_file_is_not_guessed_at(tmp_path: Path, other: str) -> None:
+    of_bytes(tmp_path)
+    (tmp_path / other).write_bytes(b"weights")
+    assert local_files(str(tmp_path)) == tmp_path
 
 
 def test_the_facts_are_those_of_the_file(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from ladechat.model.checkpoint.files import (
     known_path,
     local_folder,
     local_gguf,
+    only_gguf,
     weight_files,
 )
 from ladechat.model.llama_cpp.library import PACKAGE, is_installed
@@ -53,14 +54,18 @@ def fetch(name: str, progress: ByteProgress) -> Path:
 
 
 def local_files(name: str) -> Path | None:
-    """Return the folder or GGUF file of a checkpoint on this machine; None for what must be a hub id.
+    """Return the folder or GGUF file of a checkpoint on this machine, also where that is the only one of the named
+    folder; None for what must be a hub id.
 
     Raises:
         LoadError: it names a folder or file that does not exist, or a package that reads GGUF files is missing.
     """
     folder = local_folder(name)
     if folder is not None:
-        return folder
+        file = only_gguf(folder)
+        if file is not None:
+            check_reader(name)
+        return file or folder
     gguf = is_gguf(Path(name))
     is_path = name.count("/") > 1 or name.startswith((".", "/", "~")) or name.endswith("/") or os.sep not in name
     if gguf or is_path:

@@ -24,6 +24,12 @@ OTHER_WEIGHTS = (".bin", ".pt", ".pth", ".ckpt")
 
 GGUF = ".gguf"
 
+PART = re.compile(r"-(\d{5})-of-(\d{5})(?=\.gguf$)")
+"""The end of the name of a GGUF file that is one part of a model."""
+
+NO_MODEL = ("mmproj", "imatrix")
+"""Words in the names of GGUF files that hold something else."""
+
 PLAIN_NAME = re.compile(r"[\w. +-]+\.safetensors")
 """The name of a weights file: without a path, so that it is in the checkpoint's folder."""
 
@@ -90,6 +96,16 @@ def local_gguf(name: str) -> Path | None:
     """Return the GGUF file of this name on this machine, if there is one."""
     path = known_path(name)
     return path if path is not None and is_gguf(path) and seen(path, Path.is_file) else None
+
+
+def only_gguf(folder: Path) -> Path | None:
+    """Return the model in GGUF of a folder that has no other one: its file, or the first of its parts."""
+    found: list[Path] = []
+    with suppress(OSError):  # `check_kinds` says it
+        found = sorted(folder.iterdir())
+    packed = [file for file in found if is_gguf(file) and not any(word in file.name.lower() for word in NO_MODEL)]
+    lone = len({PART.sub("-part", file.name) for file in packed}) == 1
+    return packed[0] if lone and not any(file.suffix == ".safetensors" for file in found) else None
 
 
 def known_path(name: str) -> Path | None:

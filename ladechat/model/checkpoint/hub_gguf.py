@@ -9,18 +9,12 @@ from huggingface_hub import HfApi, constants, hf_hub_download
 from huggingface_hub.file_download import repo_folder_name
 from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]  # documented, but not marked
 
-from ladechat.model.checkpoint.files import GGUF, ByteProgress, LoadError
+from ladechat.model.checkpoint.files import GGUF, NO_MODEL, PART, ByteProgress, LoadError
 from ladechat.model.checkpoint.hub import SECONDS_TO_ANSWER, find_offline, hub_refusal, transfer_missing
 from ladechat.model.checkpoint.hub_answers import at_most, check_answers, check_commit, checked_name, checked_size
 
-PART = re.compile(r"-(\d{5})-of-(\d{5})(?=\.gguf$)")
-"""The end of the name of a file that is one part of a model."""
-
 PLAIN_NAME = re.compile(r"(?:[\w][\w. +-]*/)*[\w][\w. +-]*\.gguf", re.IGNORECASE)
 """The name of a file inside its repository: no absolute path, no folder above."""
-
-NO_MODEL = ("mmproj", "imatrix")
-"""Words in the names of GGUF files that hold something else."""
 
 QUANTISATION = re.compile(
     r"(?:^|[-_./])((?:UD-)?(?:I?Q\d\w*|T?Q\d_\d|BF16|F16|F32|MXFP4\w*))(?=[-_.]|$)", re.IGNORECASE
