@@ -207,7 +207,7 @@ class PartRunner(SharingRunner):
         mine[:, : len(own)] = torch.from_numpy(values[:, [self._last.places[slot] for slot in own]])
         everyone = None if self._rank else [torch.empty_like(mine) for _ in parts]
         distributed.gather(mine, everyone)
-        found = np.empty((len(values), len(self._last.tokens)))
+        found = np.zeros((len(values), len(self._last.tokens)))
         for part, theirs in zip(parts, everyone or (), strict=False):
             found[:, part.own] = theirs.numpy()[:, : len(part.own)]
         return found

@@ -102,8 +102,8 @@ def main() -> NoReturn:
     try:
         _work(map(pickle.loads, iter(orders.get, None)))
     except Exception as error:  # on any error of a model, rank 0 has to learn that this shard is missing
+        time.sleep(SECONDS_FOR_RANK_0)  # if rank 0 has ended, this process ends meanwhile, and has nothing to say
         traceback.print_exc()
-        time.sleep(SECONDS_FOR_RANK_0)
         os._exit(OUT_OF_MEMORY if memory_is_used_up(error) else 1)
     raise AssertionError("The orders have no end: the end of the input ends the process.")
 
