@@ -240,11 +240,14 @@ def _check(model: PreTrainedModel, context_length: int, workers: Workers | None)
     """Return the runner whose passes give what the model's own give, as its self-check found."""
     try:
         runner = choose_runner(model, context_length)
-        if workers and workers.whole:
-            return LookaheadRank0(PartRunner(runner, 0, workers.processes), workers)
     except UnsupportedModel as error:
         raise _unsupported(str(error)) from error
-    return Rank0Runner(runner, workers) if workers else runner
+    if workers is None or not workers.whole:
+        return Rank0Runner(runner, workers) if workers else runner
+    try:
+        return LookaheadRank0(PartRunner(runner, 0, workers.processes), workers)
+    except UnsupportedModel as error:
+        raise LoadError("unsupported_architecture", str(error), f"Leave {workers.option} out.") from error
 
 
 def _device(place: torch.device, workers: Workers | None) -> str:
