@@ -17,6 +17,8 @@ NAMED = re.compile(r'(?<![^\s(])@(?:"([^"\n]+)"|([^\s"]\S*))')
 """A path in a question: `@notes.txt`, or `@"my notes.txt"` if there are spaces in it."""
 BEGUN = re.compile(r'(?<![^\s(])@("?)((?:(?<=")[^"\n]*|[^\s"]*))$')
 """A path that is being typed: its quotation mark, if it has one, and its letters so far."""
+SUFFIX = re.compile(r"\.\w{1,4}$")
+"""What the name of a file mostly ends with, and few other names behind an `@` do."""
 PUNCTUATION = ".,;:!?)]}'\""
 """May follow a path in a sentence."""
 FENCE = "```"
@@ -49,6 +51,13 @@ def attachments(question: str) -> list[Attachment]:
     """Return the files that a question names. An `@` before anything but the path of a file means nothing."""
     named = NAMED.finditer(question) if "@" in question else ()
     return [found for match in named if (found := _attachment(match)) is not None]
+
+
+def missing(question: str) -> list[str]:
+    """Return what a question names as a file, by its suffix, where there is none."""
+    named = NAMED.finditer(question) if "@" in question else ()
+    paths = [match[1] or match[2].rstrip(PUNCTUATION) for match in named if _attachment(match) is None]
+    return [path for path in paths if SUFFIX.search(path)]
 
 
 def _attachment(match: re.Match[str]) -> Attachment | None:

@@ -84,7 +84,9 @@ def _of_keys() -> Iterator[SlashCommand]:
 
 def _of_drawing() -> Iterator[SlashCommand]:
     for name in DRAWING:
-        yield SlashCommand(name.replace("_", "-"), SETTINGS[name].help, "set", "NUMBER", name, SETTINGS[name].short)
+        setting = SETTINGS[name]
+        argument = "ON/OFF" if setting.plain is bool else "NUMBER"
+        yield SlashCommand(name.replace("_", "-"), setting.help, "set", argument, name, setting.short)
 
 
 COMMANDS = (

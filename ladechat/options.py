@@ -48,9 +48,14 @@ def option_of(name: str) -> str:
 
 def _sampling_option(setting: Setting) -> Any:
     short = (setting.option,) if setting.option else ()
-    kind = next(kind for kind in (setting.kind, *get_args(setting.kind)) if hasattr(kind, "__metadata__")).__origin__
-    optional = kind if setting.default is not None else kind | None
-    return Annotated[optional, typer.Option(option_of(setting.name), *short, help=setting.help)]
+    optional = setting.plain if setting.default is not None else setting.plain | None
+    return Annotated[optional, typer.Option(_spelled(setting.name, setting.plain is bool), *short, help=setting.help)]
+
+
+def _spelled(name: str, switch: bool) -> str:
+    """Return the option of a setting; of a switch, both forms."""
+    option = option_of(name)
+    return f"{option}/--no-{option[2:]}" if switch else option
 
 
 SAMPLING = {name: _sampling_option(SETTINGS[name]) for name in DRAWING}
@@ -88,11 +93,9 @@ def _parameter_option(name: str, *short: str) -> Any:
     says = " ".join(
         f"{', '.join(owners)}: {one.help.removesuffix('.')} ({_values(one)})." for one, owners in kinds.items()
     )
-    option, switch = option_of(name), isinstance(next(iter(kinds)).default, bool)
-    if switch:
-        both = f"{option}/--no-{option[2:]}"
-        return Annotated[bool | None, typer.Option(both, *short, help=says, show_default=False)]
-    return Annotated[int | None, typer.Option(option, *short, help=says, show_default=False)]
+    kind: Any = bool if isinstance(next(iter(kinds)).default, bool) else int
+    option = typer.Option(_spelled(name, kind is bool), *short, help=says, show_default=False)
+    return Annotated[kind | None, option]
 
 
 def _values(parameter: Parameter) -> str:

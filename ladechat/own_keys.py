@@ -7,13 +7,14 @@ applied only after the prompt has claimed its keys.
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from textual.app import App
 from textual.binding import Binding, BindingsMap
 from textual.keys import KEY_ALIASES, REPLACED_KEYS, Keys, _character_to_key, key_to_character
 
-from ladechat import conversation_keys, keys
+from ladechat import keys
 from ladechat.keys import APP_KEY_GROUPS, APP_KEYS, NAMES, key_name
 
 Keymap = Mapping[str, str]
@@ -25,8 +26,8 @@ SCREENS: dict[str, Sequence[Binding]] = {
     "a replay": keys.REPLAY_KEYS,
     "a race": keys.RACE_KEYS,
     "the lessons": keys.LEARN_KEYS,
-    "the list of conversations": conversation_keys.CONVERSATIONS_KEYS,
-    "a conversation that is read": conversation_keys.READING_KEYS,
+    "the list of conversations": keys.CONVERSATIONS_KEYS,
+    "a conversation that is read": keys.READING_KEYS,
     "the list of models": keys.MODELS_KEYS,
     "the settings": keys.SETTINGS_KEYS,
 }
@@ -37,7 +38,7 @@ MODIFIERS = frozenset(("ctrl", "alt", "shift", "super", "hyper", "meta"))
 _LABELLED = {label.lower(): key for key, label in NAMES.items()}
 _SAME = {same: key for key, others in KEY_ALIASES.items() for same in others} | {"ctrl+h": "backspace"}
 """Keys that terminals send as other ones."""
-_MEANT = {one.key.split(",")[0]: id_ for id_ in reversed(IDS) for one in APP_KEYS if one.id == id_}
+_MEANT = {key: id_ for id_ in reversed(IDS) for one in APP_KEYS if one.id == id_ for key in one.key.split(",")}
 """The actions that our sentences mean by a key: Esc is the most important of its actions, to stop."""
 
 
@@ -56,7 +57,9 @@ def own_keys(wanted: Keymap, prompt_keys: Sequence[Binding] = ()) -> tuple[dict[
         unknown = [key for key, one in named.items() if not _is_known(one)]
         typed = [key for key, one in named.items() if _is_character(one) and name not in MAY_BE_CHARACTERS]
         if name not in IDS:
-            refused[name] = f"no key is called {name!r}; there are {', '.join(IDS)}."
+            near = get_close_matches(name, IDS, n=1)
+            meant = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(IDS)}."
+            refused[name] = f"no action is called {name!r}; {meant}"
         elif unknown:
             refused[name] = f"{name}: {unknown[0]!r} is no key; keys are written as f5, ctrl+s, alt+k or ?."
         elif typed:
@@ -131,9 +134,17 @@ def keys_of(bindings: BindingsMap, ids: Collection[str | None]) -> frozenset[str
     return frozenset(key for key, one in bindings if one.id in ids)
 
 
-def with_own_keys(text: str, app: App[Any]) -> str:
-    """Return a sentence of ours that names the user's keys in place of ours: `F5 starts it again`."""
-    keymap = keymap_of(app)
-    own = {key_name(key): key_name(keymap[id_].split(",")[0]) for key, id_ in _MEANT.items() if id_ in keymap}
+def with_own_keys(text: str, app: App[Any], *ids: str) -> str:
+    """Return a sentence of ours that names the user's keys in place of ours: `F5 starts it again`.
+
+    Args:
+        text: the sentence.
+        app: it knows the user's keys.
+        ids: the actions that it means, where a more important one has the same key.
+    """
+    if not (keymap := keymap_of(app)):
+        return text
+    meant = {**_MEANT, **{key: one.id for one in APP_KEYS if one.id in ids for key in one.key.split(",")}}
+    own = {key_name(key): key_name(keymap[id_].split(",")[0]) for key, id_ in meant.items() if id_ in keymap}
     ours = "|".join(sorted(map(re.escape, own), key=len, reverse=True))
     return re.sub(rf"(?<![^\s(])(?:{ours})(?!\w)", lambda key: own[key[0]], text) if own else text

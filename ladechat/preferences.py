@@ -85,7 +85,8 @@ class Setting(NamedTuple):
 
     Attributes:
         name: its key in the file.
-        kind: its Python type.
+        kind: its Python type, with its range.
+        plain: the same without.
         help: its description, in a sentence.
         wants: its valid values.
         default: its value if it is not set.
@@ -95,6 +96,7 @@ class Setting(NamedTuple):
 
     name: str
     kind: Any
+    plain: Any
     help: str
     wants: str
     default: Any
@@ -117,7 +119,8 @@ def _settings() -> Iterator[Setting]:
         described = next(kind for kind in (hints[name], *get_args(hints[name])) if hasattr(kind, "__metadata__"))
         meta = described.__metadata__[-1]
         more = {"short": "", "option": "", **meta.extra}
-        yield Setting(name, hints[name], meta.description, default=getattr(defaults, name), **more)
+        kind, plain = hints[name], described.__origin__
+        yield Setting(name, kind, plain, meta.description, default=getattr(defaults, name), **more)
 
 
 DRAWING = SamplingSettings.__struct_fields__

@@ -55,6 +55,7 @@ class FakeEngine:
         single_token: why it can only be decoded plainly, if it can.
         eos_ids: the tokens that end an answer.
         model: the name of its model.
+        thinking: whether its chat template has a switch for thinking.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class FakeEngine:
         self.single_token: str | None = None
         self.eos_ids = [2]
         self.model = "demo"
+        self.thinking = False
         self._answers = deque(answers)
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
         self._hold_loading = hold_loading
@@ -151,6 +153,7 @@ class FakeEngine:
             "eos_ids": self.eos_ids,
             "single_token": self.single_token,
             "notices": self.notices,
+            "thinking": self.thinking,
         }
         self._say(msgspec.structs.replace(ready(self.settings), **about))
         self._work()

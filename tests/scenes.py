@@ -31,7 +31,7 @@ from tests.app.test_learn import Room
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.session.conversations import exchange, write
 from tests.session.streams import GOLDEN
-from tests.waiting import brings, until
+from tests.waiting import brings, press, until
 
 Prepare = Callable[[Pilot[int]], Awaitable[None]]
 
@@ -142,6 +142,7 @@ def palette_open() -> Scene:
         await pilot.press("ctrl+p")
         listed = stage.app.screen.query_one(palette.CommandList)
         await until(lambda: listed.option_count > 3 and listed.region.height > 3, pilot)
+        await press(pilot, "down", brings=lambda: listed.highlighted == 1)
 
     return Scene(stage.app, prepare)
 

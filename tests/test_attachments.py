@@ -37,6 +37,11 @@ def test_a_question_names_files_by_their_paths_behind_an_at_sign(folder: Path, q
     assert [one.size for one in found] == [(folder / path).stat().st_size for path in paths]
 
 
+def test_a_name_with_a_suffix_of_which_there_is_no_file_is_missing(folder: Path) -> None:
+    question = 'See @note.txt, @notes.txt, @"my note.md" (@src/b.py). me@web.de @property @src/ @types/node'
+    assert attachments.missing(question) == ["note.txt", "my note.md", "src/b.py"]
+
+
 def test_files_follow_the_question_fenced_with_their_names_and_each_once(folder: Path) -> None:
     assert with_files("Is @notes.txt as @src/a.py or @notes.txt?") == (
         "Is notes.txt as src/a.py or notes.txt?\n\n"

@@ -34,7 +34,16 @@ def test_a_parameter_that_nobody_knows_is_left_out() -> None:
         Settings(decoder="lookahead", parameters={"window": 9, "ngram": 4, "guesses": 0, "pool_accepted": False}),
         Settings(decoder="suffix", parameters={"nodes": 4}),
         Settings(decoder="hidden_transfer", parameters={"nodes": 4, "carriers": 2}),
-        Settings(decoder="jacobi", temperature=0.7, top_k=3, top_p=0.9, min_p=0.05, repetition_penalty=1.2, seed=5),
+        Settings(
+            decoder="jacobi",
+            temperature=0.7,
+            top_k=3,
+            top_p=0.9,
+            min_p=0.05,
+            repetition_penalty=1.2,
+            seed=5,
+            thinking=False,
+        ),
     ],
     ids=lambda settings: settings.decoder,
 )

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from textual.app import App
 from textual.binding import Binding
 from textual.widgets import TextArea
@@ -46,7 +45,7 @@ def test_what_acts_in_an_empty_prompt_may_be_a_character_and_nothing_else(key: s
 @pytest.mark.parametrize(
     ("wanted", "named"),
     [
-        ({"konversations": "f11"}, "no key is called 'konversations'; there are stop, "),
+        ({"konversations": "f11"}, "no action is called 'konversations'; did you mean 'conversations'?"),
         ({"quit": "hyperspace"}, "quit: 'hyperspace' is no key; keys are written as f5, "),
         ({"quit": "ctrl+"}, "quit: 'ctrl+' is no key"),
         ({"quit": ""}, "quit: '' is no key"),

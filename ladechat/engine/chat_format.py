@@ -4,12 +4,13 @@ import bisect
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jinja2 import TemplateError
 
 from ladechat.engine.detokenizer import UNDECODABLE
-from ladechat.engine_process.thoughts import TOKENS_OF_A_MARK, Thoughts
+from ladechat.engine_process.thoughts import TOKENS_OF_A_MARK, Thoughts, thinking_switch
 from ladechat.model.checkpoint.chat_template import ChatTemplate, Encoded
 from ladechat.protocol import MOST_TEXT, Message
 
@@ -150,6 +151,11 @@ class ChatFormat:
             message = f"The answer and its question fill the model's context of {context_length:,} tokens."
             raise MessageTooLong(message, "Ask for the rest in a new conversation.") from error
         return replace(prompt, messages=[*prompt.messages, answer], answer=answer.token_ids)
+
+    @cached_property
+    def takes_thinking(self) -> bool:
+        """Whether its template has a switch for thinking before the answer."""
+        return self.template.distinguishes(thinking_switch(True), thinking_switch(False))
 
     def thoughts(self, prompt: EncodedPrompt) -> Thoughts | None:
         """Return what takes thoughts apart from where the answer begins or goes on; None if the model has no marks."""

@@ -65,7 +65,8 @@ class LoadingReport:
 
 def ready(service: "Service") -> protocol.Ready:
     """Return the event that describes a loaded model."""
-    loaded = service.loaded
+    loaded, settings = service.loaded, service.decoders.settings
+    in_vain = settings.thinking is not None and not service.chat.takes_thinking
     sampling = loaded.sampling_defaults
     return protocol.Ready(
         model=loaded.name,
@@ -80,14 +81,15 @@ def ready(service: "Service") -> protocol.Ready:
         chat_template=service.chat.template.format.origin,
         eos_ids=sorted(loaded.eos_ids),
         load_seconds=loaded.load_seconds,
-        settings=service.decoders.settings,
+        settings=settings,
         quantization=loaded.quantization,
         sampling_defaults=protocol.SamplingDefaults(**asdict(sampling)) if sampling else None,
         decoders=service.decoders.offered(),
         single_token=loaded.runner.capabilities.single_token,
         memory=service.memory(),
-        notices=list(loaded.notices),
+        notices=[*loaded.notices, *[protocol.NO_SWITCH] * in_vain],
         trained=[_trained(part) for part in loaded.maps.by_kind.values()],
+        thinking=service.chat.takes_thinking,
     )
 
 

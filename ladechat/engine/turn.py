@@ -22,7 +22,7 @@ from ladechat.engine.interruptible import unless_stopped
 from ladechat.engine.service import Service
 from ladechat.engine.step_events import rivals_of, step_event
 from ladechat.engine.stop_text import StopText
-from ladechat.engine_process.thoughts import Thoughts
+from ladechat.engine_process.thoughts import Thoughts, thinking_switch
 from ladechat.model.loading.token_ids import check_ids
 from ladechat.model.runners.out_of_memory import memory_is_used_up
 
@@ -71,6 +71,7 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: T
     """
     max_new_tokens = command.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
     context_length = service.loaded.context_length
+    service.chat.template.variables = thinking_switch(service.decoders.settings.thinking)
     fit = partial(service.chat.fit, command.messages, context_length, max_new_tokens)
     prompt = unless_stopped(fit, listener.take_commands)
     if prompt is None:

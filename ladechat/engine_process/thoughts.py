@@ -7,6 +7,14 @@ TOKENS_OF_A_MARK = 16
 """The tokens at the end of a prompt that may be a mark, with line breaks."""
 
 
+def thinking_switch(thinking: bool | None) -> dict[str, bool]:
+    """Return the variables of a chat template that tell a model to think before it answers, or not to; none for None.
+
+    The first is that of Qwen 3, SmolLM 3 and GLM, the second that of DeepSeek and Granite.
+    """
+    return {} if thinking is None else dict.fromkeys(("enable_thinking", "thinking"), thinking)
+
+
 class Thoughts:
     """Divides the text of one answer. The marks are left out, and the blanks between thoughts and answer. Text that may
     be part of a mark is held back until the next pieces tell.

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ladechat import protocol
+from ladechat.catalog import SERVER
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets import formatting
@@ -27,7 +28,8 @@ class ExportedTurn:
         settings: the decoders of its passes, in words: "lookahead W 5 N 3 G 5, then autoregressive".
         started: how the answer began; None if it is not in the recording.
         steps: the steps of the answer.
-        earlier_answer: an answer of an earlier session, whose steps are unknown; `steps` are those that continued it.
+        earlier: whether the answer is from an earlier session. It may have been continued.
+        earlier_answer: such an answer, if its steps are unknown; `steps` are those that continued it.
         earlier_system: the system prompt of an earlier session's question; None if unknown.
         finished: how the answer ended; None if it is not in the recording.
         server: the server that decoded it; None: the recording's machine.
@@ -41,6 +43,7 @@ class ExportedTurn:
     settings: str = ""
     started: protocol.TurnStarted | None = None
     steps: list[protocol.Step] = field(default_factory=list)
+    earlier: bool = False
     earlier_answer: str = ""
     earlier_system: str | None = None
     finished: protocol.TurnFinished | None = None
@@ -128,7 +131,7 @@ class ExportedTurn:
                 figures["estimated speedup"] = f"{self.finished.estimated_speedup:.2f}×"
             if self.finished.reason in formatting.REASONS:
                 figures["ended"] = formatting.REASONS[self.finished.reason]
-        elif self.steps:
+        elif self.steps and (not self.earlier or self._before is not None):
             figures["ended"] = "its end was not recorded"
         if self.settings and self.steps:
             figures["decoder"] = self.settings
@@ -177,7 +180,7 @@ def talk_of(recording: Recording) -> Talk:
 
 
 def talk_of_saved(saved: SavedConversation, program: str) -> Talk:
-    """Return a saved conversation: questions and answers, whose steps are unknown. `program` has saved it."""
+    """Return a saved conversation. `program` has saved it."""
     reader = _ConversationReader(saved.model)
     reader.read(protocol.ConversationOpened(exchanges=saved.exchanges))
     return Talk(formatting.name_of(saved.model), program, saved.tree.times[saved.tree.path[0]], reader.turns, [])
@@ -252,11 +255,14 @@ class _ConversationReader:
                     self._latest.notices.append(formatting.describe_system(event.text, as_before=as_before))
 
     def _add_earlier(self, exchange: protocol.Exchange) -> None:
-        """Add a turn whose question and answer are known, but not the steps of the answer."""
+        """Add a turn of an earlier session, with the steps of its answer if they are known."""
         turn = self._begin(exchange.question)
-        turn.earlier_answer, turn.model = exchange.answer, formatting.name_of(exchange.model)
-        turn.earlier_system = exchange.system
-        turn.answered = True
+        if exchange.decoder != SERVER.name:  # what the steps of its server are is not saved
+            turn.steps = protocol.unpacked(exchange.steps, 0)
+        if turn.answer != exchange.answer:
+            turn.steps, turn.earlier_answer = [], exchange.answer
+        turn.model, turn.earlier_system = formatting.name_of(exchange.model), exchange.system
+        turn.answered = turn.earlier = True
         turn.settings = formatting.info_of(exchange.decoder, self._decoders).label
 
     def _note_decoder(self, turn: ExportedTurn) -> None:
@@ -270,8 +276,8 @@ class _ConversationReader:
             return self._waits
         if self._cleared or not self.turns:
             return False
-        steps = self.turns[-1].steps
-        return steps[-1].turn == started.turn if steps else bool(self.turns[-1].earlier_answer)
+        turn = self.turns[-1]
+        return turn.earlier or (bool(turn.steps) and turn.steps[-1].turn == started.turn)
 
     def _remove_last(self) -> None:
         """Remove the last answered question of the current conversation, and all that came after it."""

@@ -50,7 +50,7 @@ from ladechat.protocol.values import (
 )
 
 FORMAT = "ladechat"
-VERSION = "4.5"
+VERSION = "4.6"
 """Major.minor. A new kind or key raises the minor version. A changed meaning, or a new value where readers know all
 values, raises the major one: readers refuse later major versions, and accept earlier ones."""
 
@@ -193,6 +193,8 @@ class Ready(Event, frozen=True, tag="ready"):
     `notices` tell the user about the checkpoint, in a sentence each: parts of its files that were left out, or facts
     that they lack and that were found elsewhere. `trained`: what was trained for this model, at most one of each kind.
 
+    `thinking`: whether its chat template has a switch for that.
+
     `server`: where another program runs the model. Of such a model some facts are unknown: a text is "" then, a number
     0, and the context length `MOST`.
     """
@@ -218,6 +220,7 @@ class Ready(Event, frozen=True, tag="ready"):
     notices: list[Text] = []
     trained: list[TrainedPart] = []
     server: ServerInfo | None = None
+    thinking: bool = False
 
 
 class SettingsApplied(Event, frozen=True, tag="settings_applied"):

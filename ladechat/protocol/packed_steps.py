@@ -8,15 +8,22 @@ from msgspec.structs import replace
 
 from ladechat.protocol.codec import decode_event, encode
 from ladechat.protocol.messages import ProtocolError, Step
-from ladechat.protocol.values import MOST_PACKED, Count, Piece
+from ladechat.protocol.values import MOST_PACKED, Count, Milliseconds, Piece
+
+
+class Took(msgspec.Struct, frozen=True):
+    """The time of a step."""
+
+    step_ms: Milliseconds = 0.0
 
 
 class DrawnStep(msgspec.Struct, frozen=True):
-    """What the colours of an answer need of a step."""
+    """What the colours of an answer need of a step, and the line above thoughts."""
 
     pieces: list[Piece]
     origins: list[Piece]
     reasoning: Count = 0
+    timing: Took = Took()
 
 
 _decode_drawn = msgspec.json.Decoder(DrawnStep).decode_lines

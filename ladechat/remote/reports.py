@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ladechat.engine_process.thoughts import thinking_switch
 from ladechat.protocol import FinishReason, Message, Rivals, ServerFigures, Settings
 from ladechat.protocol.values import RIVALS
 from ladechat.remote.json_values import logprob_at, text_at
@@ -38,6 +39,12 @@ class Asked:
     def goes_on(self) -> bool:
         """Whether an earlier answer is continued."""
         return bool(self.messages) and self.messages[-1].role == "assistant"
+
+    @property
+    def of_template(self) -> dict[str, Any]:
+        """The field with variables of the chat template; none where the user has set none."""
+        variables = thinking_switch(self.settings.thinking)
+        return {"chat_template_kwargs": variables} if variables else {}
 
     def chat(self) -> list[dict[str, str]]:
         """Return the messages as every API takes them."""

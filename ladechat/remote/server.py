@@ -110,4 +110,5 @@ def _ready(served: Served, model: Model, key: Key, settings: Settings, seconds: 
             token_ids=dialect.token_ids,
             logprobs=dialect.logprobs,
         ),
+        thinking=True,  # whether the model's template knows it, no server tells
     )

@@ -6,17 +6,14 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Label
 
-from ladechat.conversation_keys import READING_KEYS
+from ladechat.keys import READING_KEYS
 from ladechat.palette import Palette
 from ladechat.screens.lists.conversations import Chosen
-from ladechat.screens.styled_once import StyledOnce
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.widgets.bars.find_bar import FindBar
-from ladechat.widgets.bars.key_footer import KeyFooter
-from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.cells import printable
 from ladechat.widgets.dates import dated
 from ladechat.widgets.formatting import counted, name_of
-from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript.transcript import Transcript, messages_of
 
 
@@ -43,10 +40,7 @@ class ReadingScreen(StyledOnce[Chosen | None]):
         facts = (dated(saved.when), counted(saved.questions, "question"), name_of(saved.model))
         yield Label(printable(f"{saved.title} · {' · '.join(facts)}"), id="head", markup=False)
         yield self._transcript
-        yield MessageLine()
-        yield self._finding
-        yield KeyFooter()
-        yield TooSmall()
+        yield from bottom(self._finding)
 
     def on_mount(self) -> None:
         self.watch(self.app, "palette", self._show_palette)
@@ -58,8 +52,9 @@ class ReadingScreen(StyledOnce[Chosen | None]):
 
     def _show(self) -> None:
         self._transcript.open(message for one in self._chosen.conversation.exchanges for message in messages_of(one))
-        if (place := self._chosen.place) is not None:
-            self._transcript.scroll_to_text(range(place.message, place.message + 1), place.text)
+        place = self._chosen.place
+        if place is not None and (block := self._transcript.block_of(place.message)) is not None:
+            self._transcript.scroll_to_text(range(block, block + 1), place.text)
 
     def on_find_bar_closed(self) -> None:
         """Give the keys back to the conversation."""
@@ -70,10 +65,6 @@ class ReadingScreen(StyledOnce[Chosen | None]):
     def action_open(self) -> None:
         """Go on with this conversation in the chat."""
         self.dismiss(self._chosen)
-
-    def action_leave(self) -> None:
-        """Return to the chat."""
-        self.dismiss(None)
 
     def action_find(self) -> None:
         """Open the line that finds a text."""
@@ -86,11 +77,3 @@ class ReadingScreen(StyledOnce[Chosen | None]):
     def action_fold(self) -> None:
         """Unfold long questions and thoughts, or fold them."""
         self._transcript.action_fold()
-
-    def action_interrupt(self) -> None:
-        """Copy the selection; without one, return to the chat."""
-        if selected := self.get_selected_text():
-            self.app.copy_to_clipboard(selected)
-            self.clear_selection()
-        else:
-            self.action_leave()

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ladechat import catalog
-from ladechat.preferences import DRAWING, SETTINGS
+from ladechat.preferences import DRAWING, SETTINGS, Setting
 from ladechat.protocol import Configure, DecoderInfo, Pace, Parameter, Settings, Value
 from ladechat.server_address import is_server
 from ladechat.session.conversations.saved import shortened
@@ -15,6 +15,7 @@ from ladechat.session.conversations.saved import shortened
 RATES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, None)
 """Steps per second, from slow to fast; None: as fast as possible."""
 SLOW_MOTION = 4.0
+ON_OFF = "on or off"
 SWITCH = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
 
@@ -69,7 +70,12 @@ def _of_decoder(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> Iter
 def _of_drawing(settings: Settings) -> Iterator[Adjustable]:
     for name in DRAWING:
         setting, value = SETTINGS[name], getattr(settings, name)
-        yield Adjustable(name.replace("_", "-"), name, setting.help, setting.wants, shown(value))
+        yield Adjustable(name.replace("_", "-"), name, setting.help, wanted_of(setting), shown(value))
+
+
+def wanted_of(setting: Setting) -> str:
+    """Return what may be typed for a setting."""
+    return ON_OFF if setting.plain is bool else setting.wants
 
 
 def shown(value: Value | float | str | None) -> str:
@@ -80,7 +86,7 @@ def shown(value: Value | float | str | None) -> str:
 
 
 def _wants(parameter: Parameter) -> str:
-    return "on or off" if isinstance(parameter.default, bool) else f"from {parameter.least} to {parameter.most}"
+    return ON_OFF if isinstance(parameter.default, bool) else f"from {parameter.least} to {parameter.most}"
 
 
 def change(name: str, text: str, settings: Settings, decoders: Mapping[str, DecoderInfo]) -> Configure:
@@ -91,7 +97,7 @@ def change(name: str, text: str, settings: Settings, decoders: Mapping[str, Deco
     """
     field = _joined(name)
     if field in DRAWING:
-        return _drawing(field, text)
+        return msgspec.convert({field: typed(field, text)}, Configure)
     owner = owner_of(settings, decoders)
     for one in owner.parameters if owner is not None else ():
         if owner is not None and one.live and field in (one.name, one.label.casefold()):
@@ -131,15 +137,22 @@ def _joined(name: str) -> str:
     return name.casefold().replace(" ", "_").replace("-", "_")
 
 
-def _drawing(field: str, text: str) -> Configure:
-    setting = SETTINGS[field]
+def typed(name: str, text: str) -> Any:
+    """Return the value that was typed for a setting of the user's file.
+
+    Raises:
+        SettingRefused: it cannot have this value.
+    """
+    setting = SETTINGS[name]
     try:
-        value = msgspec.convert(text, setting.kind, strict=False)
+        value = msgspec.convert(
+            SWITCH.get(text.casefold()) if setting.plain is bool else text, setting.kind, strict=False
+        )
     except msgspec.ValidationError:
         value = None
     if value is None:
-        raise SettingRefused(f"{field.replace('_', '-')} has to be {setting.wants}, {given(text)}.")
-    return msgspec.convert({field: value}, Configure)
+        raise SettingRefused(f"{name.replace('_', '-')} has to be {wanted_of(setting)}, {given(text)}.")
+    return value
 
 
 def _parameter(parameter: Parameter, text: str) -> Value:

@@ -1,5 +1,6 @@
 """Looking back: any step of an answer on the screen, shown in the panels and marked in the conversation."""
 
+from ladechat.own_keys import with_own_keys
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import StatusLine
 from ladechat.widgets.panels.panel import why_telling
@@ -94,4 +95,5 @@ class Inspection:
                 which = " of an earlier answer"
             elif answer.finished is not None and at.place == answer.telling:
                 which = f", {why_telling(at.steps[-1])[0]}"
-            self._status.mode = f"{unit_of(at.answer.server)} {at.place + 1:,} of {steps:,}{which} · {HOW_TO}"
+            how_to = with_own_keys(HOW_TO, self._status.app, "look_on", "leave_steps")
+            self._status.mode = f"{unit_of(at.answer.server)} {at.place + 1:,} of {steps:,}{which} · {how_to}"

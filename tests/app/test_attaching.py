@@ -94,12 +94,20 @@ async def test_what_is_too_long_for_the_model_is_said_before_it_is_sent_and_stay
     (folder / "long.txt").write_text("word " * 2000)
     async with Stage().ready() as (pilot, stage):
         line = stage.app.query_one(TypedSize)
-        await press(pilot, *"@long.txt", "space", brings=lambda: line.has_class("-too-long"))
+        await press(pilot, *"@long.txt", "space", brings=lambda: line.has_class("-warns"))
         assert said(stage) == "with long.txt (about 2,500 tokens): too long for the model's context of 1,024"
         stage.engine.fail_next = "message_too_long"
         async with brings(lambda: "It is too long. Shorten it." in stage.text and stage.prompt == "@long.txt", pilot):
             await pilot.press("enter")
-        await press(pilot, "escape", *"@notes.txt", brings=lambda: not line.has_class("-too-long") and said(stage))
+        await press(pilot, "escape", *"@notes.txt", brings=lambda: not line.has_class("-warns") and said(stage))
+
+
+async def test_a_file_that_is_not_there_is_said_before_it_is_missed(folder: Path) -> None:
+    async with Stage().ready() as (pilot, stage):
+        line = stage.app.query_one(TypedSize)
+        await press(pilot, *"@note.txt @notes.txt", brings=lambda: "there is no file note.txt" in said(stage))
+        assert line.has_class("-warns") and said(stage).startswith("with notes.txt (")
+        await press(pilot, "ctrl+a", *"@property of me@example.com", brings=lambda: not line.display)
 
 
 async def test_what_is_no_text_is_refused_and_the_question_stays(folder: Path) -> None:

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from ladechat.protocol import TurnFinished
+from msgspec.structs import replace
+
+from ladechat.protocol import NO_SWITCH, Configure, TurnFinished
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.in_effect import InEffect
 from ladechat.widgets.transcript.transcript import Transcript
@@ -36,6 +38,25 @@ async def test_a_system_prompt_a_limit_and_the_formatted_view_are_named_while_th
         await press(pilot, "ctrl+g", brings=lambda: "format" not in said(stage))
         stage.session.instruct("")
         await until(lambda: said(stage) == "at most 2,000 tokens (/limit)", pilot)
+
+
+async def test_thinking_is_turned_off_and_on_and_named_while_that_acts() -> None:
+    engine = FakeEngine()
+    engine.thinking = True
+    async with Stage(engine).ready(size=(120, 40)) as (pilot, stage):
+        await ask(pilot, "/thinking off", brings=lambda: said(stage) == "thinking off (/thinking)")
+        await ask(pilot, "/set thinking on", brings=lambda: said(stage) == "thinking on (/thinking)")
+        assert engine.commands == [Configure(thinking=False), Configure(thinking=True)]
+        refused = "thinking has to be on or off, not 'perhaps'."
+        await ask(pilot, "/thinking perhaps", brings=lambda: stage.notice == refused)
+
+
+async def test_a_model_without_a_switch_for_thinking_refuses_it_in_a_sentence() -> None:
+    stage = Stage()
+    stage.session.requested = replace(stage.session.requested, thinking=True)
+    async with stage.ready(size=(120, 40)) as (pilot, _):
+        await ask(pilot, "/thinking off", brings=lambda: stage.notice == NO_SWITCH)
+        assert stage.engine.commands == [] and said(stage) == ""
 
 
 async def test_what_acts_from_the_start_is_named_from_the_start() -> None:

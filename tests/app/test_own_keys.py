@@ -13,6 +13,7 @@ from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.bars.find_bar import FindBar
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.prompt.completions import Completions
+from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Driver, Room, answered, ask, begun, entries, shows
 from tests.fake_engine import FakeEngine
 from tests.waiting import act, brings, press, until
@@ -65,6 +66,22 @@ async def test_sentences_name_own_keys(tmp_path: Path) -> None:
         assert "F11 starts the engine again" in " ".join(stage.text.split())
 
 
+async def test_what_is_said_on_the_screen_itself_names_own_keys_too(tmp_path: Path) -> None:
+    keys = 'fold = "f11"\nfollow = "alt+e"\nleave_steps = "alt+n"\nleave_editing = "alt+x"\nlook_on = "alt+k"'
+    stage = room(tmp_path, keys + '\nlook_back = "alt+j"')
+    async with stage.ready(size=(120, 24)) as (pilot, _):
+        await answered(pilot, stage, "\n".join(f"line {number}" for number in range(12)))
+        transcript = stage.app.query_one(Transcript)
+        assert any("in all · click or F11" in line.text for line in transcript.lines)
+        await press(pilot, "alt+j", brings=lambda: "Alt+J Alt+K · Alt+N newest" in stage.status)
+        await press(pilot, "alt+n", brings=lambda: "newest" not in stage.status)
+        await press(pilot, "ctrl+t", brings=lambda: bool(stage.prompt))
+        where = stage.app.query_one("#editing", Static)
+        await until(lambda: str(where.content).endswith("Alt+X cancels."), pilot)
+        transcript.scroll_to(y=0, animate=False)
+        await until(lambda: transcript.render_line(transcript.size.height - 1).text.strip().endswith("Alt+E"), pilot)
+
+
 async def test_a_key_that_is_given_away_keeps_its_other_meanings(tmp_path: Path) -> None:
     stage = room(tmp_path, 'stop = "f11"\npause = "z"', FakeEngine(hold_steps=True))
     async with stage.ready(size=(120, 40)) as (pilot, _):
@@ -108,7 +125,7 @@ async def test_several_refused_keys_are_counted_and_the_help_lists_them(tmp_path
         assert "3 settings are left out: Alt+H lists them" in await refused(pilot, stage)
         await press(pilot, "alt+h", brings=shows(pilot, HelpScreen))
         text = help_text(stage)
-        assert "line 2 no key is called 'news'; there are stop, copy_answer," in text
+        assert "line 2 no action is called 'news'; did you mean 'new'?" in text
         assert "line 3 find has to be a key in quotes, not 7." in text
         assert "line 4 race: Ctrl+P is ‘palette’ in the chat." in text
     assert SettingsFile(tmp_path / "settings.toml").preferences.keys["help"] == "alt+h"

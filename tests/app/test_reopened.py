@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ladechat.protocol import Settings
+from ladechat.protocol import Settings, packed
 from ladechat.screens.chat.looking_back import STEPS_DROPPED
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.flow import Ink
@@ -20,6 +20,7 @@ from tests.app.test_looking_back import looked_at, marked, place_of
 from tests.fake_engine import FakeEngine
 from tests.session.conversations import exchange, write
 from tests.waiting import brings, press, until
+from tests.widgets.sample_steps import step
 
 LONG = "\n\n".join(
     f"A paragraph of **some words**, number {number}, that fill more than a line." for number in range(40)
@@ -60,6 +61,33 @@ async def test_saved_answers_have_their_colours_and_their_passes_can_be_looked_b
             await pilot.click(transcript, offset=place_of(stage.app, "."))
         await answered(pilot, stage, "Three?")
         assert coloured(stage)[: len(before)] == before
+
+
+def thinking(tmp_path: Path) -> None:
+    """Save a conversation whose first answer begins with three passes of thoughts."""
+    pieces = ["<", "Hm", ", seven?", "Yes, ", "seven."]
+    steps = [replace(step([piece], index=place), reasoning=int(place < 3)) for place, piece in enumerate(pieces)]
+    write(tmp_path / "talks", "a", replace(exchange("Why?", "Yes, seven."), steps=packed(steps)), exchange("And?"))
+
+
+async def test_the_thoughts_of_a_saved_answer_are_folded_above_it_and_in_the_colours_of_their_passes(
+    tmp_path: Path,
+) -> None:
+    thinking(tmp_path)
+    async with reopened(tmp_path).ready(size=(120, 40)) as (pilot, stage):
+        transcript = stage.app.query_one(Transcript)
+
+        def shown() -> str:
+            return "\n".join(line.text for line in transcript.lines)
+
+        await until(lambda: "demo model thinks" in shown(), pilot)
+        assert "… 3 tokens in" in shown() and "Hm" not in shown() and "Yes, seven." in shown()
+        assert [*transcript.answers()] == ["Yes.", "Yes, seven."]
+        await press(pilot, "ctrl+n", brings=lambda: "<Hm, seven?" in shown())
+        assert [text for text, _ in coloured(stage)][:3] == ["<", "Hm", ", seven?"]
+        async with brings(lambda: looked_at(stage) == (2, 5), pilot):
+            await pilot.click(transcript, offset=place_of(stage.app, "Hm"))
+        assert transcript.block_of(2) == 3 and stage.screen.view.presenter.now.exchanges == (0, 3)
 
 
 async def test_the_rest_of_a_reopened_answer_has_its_colours_too_and_both_are_saved(tmp_path: Path) -> None:

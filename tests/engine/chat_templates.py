@@ -90,6 +90,11 @@ IGNORING_SYSTEM = (
     "{% endfor %}{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
 )
 
+SWITCHED = (
+    QWEN_3 + "{% if enable_thinking is defined and not enable_thinking %}{{ '<think>\n\n</think>\n\n' }}{% endif %}"
+)
+"""A template by which a model can be kept from thinking."""
+
 WITH_A_PLACE_FOR_SYSTEM = {
     "chatml": CHATML,
     "llama-2": LLAMA_2,

@@ -15,8 +15,11 @@ from ladechat.model.llama_cpp.context import Context
 from ladechat.protocol import Generate, Message, Settings, Step, Stop, TurnFinished, TurnStarted
 from tests.checkpoints import LOOKAHEAD, load_on_cpu
 from tests.engine.asking import Scripted, assert_adds_up, end_of, failure, of_kind, said_by
+from tests.engine.chat_templates import SWITCHED
 from tests.engine.messages import user
-from tests.packed import tiny_file
+from tests.engine.tokenizers import byte_level
+from tests.gguf_files import write_gguf
+from tests.packed import tiny_file, tiny_model
 
 LENGTH = 16
 LANES = ("autoregressive", "lookahead", "suffix", "recycling")
@@ -55,6 +58,17 @@ def test_all_turns_of_a_conversation_are_those_of_plain_decoding() -> None:
         chat = Chat(Settings(decoder=decoder))
         assert chat.text("One, two?", "And then?", "What next?") == expected
         assert_adds_up(chat.say("And last?"))
+
+
+def test_thinking_is_turned_off_by_the_template_in_the_file(tmp_path: Path) -> None:
+    file = write_gguf(tmp_path / "thinks.gguf", tiny_model(1), byte_level(), template=SWITCHED)
+    prompts = []
+    for thinking in (None, False):
+        chat = Chat(Settings(decoder="autoregressive", thinking=thinking), file)
+        (started,) = of_kind(chat.say("Why?"), TurnStarted)
+        prompts.append(str(chat.service.loaded.tokenizer.decode(started.prompt_ids)))
+        assert chat.service.chat.takes_thinking
+    assert prompts[1] == prompts[0] + "<think>\n\n</think>\n\n"
 
 
 def test_a_turn_reads_only_what_is_new() -> None:

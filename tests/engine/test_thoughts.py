@@ -1,15 +1,16 @@
 """The thoughts of a model that thinks: marked in its steps, and neither part of its answer nor of later prompts."""
 
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
+from ladechat.engine.loading_events import ready
 from ladechat.engine.service import Service
 from ladechat.engine_process.thoughts import Thoughts
 from ladechat.model.checkpoint.chat_template import CHANNELS, ChatTemplate
-from ladechat.protocol import Event, Settings, Step, TurnStarted
+from ladechat.protocol import NO_SWITCH, Event, Settings, Step, TurnStarted
 from tests.checkpoints import service_of
 from tests.engine import chat_templates
 from tests.engine.asking import ask, end_of, of_kind, said_by, stop_after
@@ -108,6 +109,29 @@ def test_the_marks_are_those_of_the_template_or_of_the_tokens(
     template: str, marks: tuple[str, ...], known: tuple[str, str] | None
 ) -> None:
     assert ChatTemplate(scripted_tokenizer("Yes.", template, marks=marks)).thought_marks == known
+
+
+def test_a_model_thinks_or_not_as_the_settings_say_where_its_template_has_a_switch(tmp_path: Path) -> None:
+    scripted_checkpoint(tmp_path, ANSWER, chat_templates.SWITCHED, END_OF_TURN, SPECIAL, chat_templates.MARKS)
+    service = service_of(tmp_path, Settings(decoder="autoregressive"))
+    assert ready(service).thinking and NO_SWITCH not in ready(service).notices
+    prompts = {}
+    for thinking in (None, True, False):
+        service.decoders.apply(Settings(decoder="autoregressive", thinking=thinking))
+        events = ask(service, user("Why?"))
+        assert end_of(events).text == ANSWER
+        (started,) = of_kind(events, TurnStarted)
+        assert started.settings.thinking is thinking
+        prompts[thinking] = str(service.loaded.tokenizer.decode(started.prompt_ids))
+    assert prompts[None] == prompts[True]
+    assert prompts[False] == prompts[None] + "<think>\n\n</think>\n\n"
+
+
+def test_a_template_without_a_switch_is_said_to_have_none_where_one_was_wanted(tmp_path: Path) -> None:
+    scripted_checkpoint(tmp_path, ANSWER, CHATML, END_OF_TURN, SPECIAL)
+    usual, wanted = (ready(service_of(tmp_path, Settings(thinking=thinking))) for thinking in (None, False))
+    assert not usual.thinking and NO_SWITCH not in usual.notices
+    assert not wanted.thinking and NO_SWITCH in wanted.notices
 
 
 @st.composite

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ladechat.export.as_json import as_json
-from ladechat.export.conversation import talk_of
+from ladechat.export.conversation import Talk, talk_of
 from ladechat.export.html import html
 from ladechat.export.markdown import as_text, markdown
 from ladechat.protocol import (
@@ -30,14 +29,14 @@ from ladechat.protocol import (
     SystemFolded,
     SystemPrompt,
     TurnStarted,
+    packed,
 )
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import SYSTEM_FOLDED
 from tests.export.talks import HOSTILE, hostile, two_turns
 from tests.session.conversations import exchange
-from tests.session.streams import GOLDEN, recorded
-from tests.session.streams import turn as turn_of
+from tests.session.streams import GOLDEN, recorded, turn as turn_of
 from tests.test_refusals import RAW_CONTROLS
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -139,6 +138,43 @@ def test_answers_of_an_earlier_session_are_there_without_their_steps(tmp_path: P
     assert (first["answer"], first["steps"]) == ("Yes, *then*.", []) and second["answer"]
     assert "Yes, \\*then\\*." in markdown(talk)
     assert '<p class="said answer">Yes, *then*.</p>' in html(talk)
+
+
+def earlier_with_steps(folder: Path, *more: Event, decoder: str = "auto", answer: str | None = None) -> Talk:
+    """A recording that begins with an answer whose five steps were saved, of which the first is a thought."""
+    first, *rest = (one for one in turn_of(7, 5) if isinstance(one, Step))
+    steps = [msgspec.structs.replace(first, reasoning=len(first.pieces)), *rest]
+    said = "".join(piece for one in rest for piece in one.pieces)
+    saved = exchange("Earlier?", said if answer is None else answer)
+    opened = ConversationOpened(exchanges=[msgspec.structs.replace(saved, steps=packed(steps), decoder=decoder)])
+    return talk_of(Recording.read(recorded(folder, opened, *more)))
+
+
+def test_an_answer_of_an_earlier_session_whose_steps_were_saved_has_them_and_its_thoughts(tmp_path: Path) -> None:
+    talk = earlier_with_steps(tmp_path)
+    (turn,) = talk.turns
+    assert len(turn.steps) == 5 and turn.thoughts and turn.figures()["passes"] == "5"
+    assert "ended" not in turn.figures() and "tokens per second" not in turn.figures()
+    (found,) = json.loads(as_json(talk))["turns"]
+    assert len(found["steps"]) == 5 and found["figures"]["passes"] == 5 and found["answer"] == turn.answer
+    assert '<div class="walkable">' in html(talk) and 'class="hue' in html(talk) and turn.thinking in html(talk)
+    assert "passes" in markdown(talk) and f"<summary>{turn.thinking}</summary>" in markdown(talk)
+
+
+@pytest.mark.parametrize("how", [{"decoder": "server"}, {"answer": "Another text."}])
+def test_saved_steps_that_do_not_fit_or_are_a_servers_are_left_out(tmp_path: Path, how: dict[str, str]) -> None:
+    (turn,) = earlier_with_steps(tmp_path, **how).turns
+    assert turn.steps == [] and turn.answer
+
+
+def test_an_answer_with_saved_steps_that_goes_on_has_all_its_steps(tmp_path: Path) -> None:
+    started, *rest = turn_of(1)
+    assert isinstance(started, TurnStarted)
+    said = Message(role="assistant", content="As far as it came.", token_ids=[5, 6])
+    went_on = msgspec.structs.replace(started, messages=[*started.messages, said])
+    whole, cut = (earlier_with_steps(tmp_path, went_on, *events) for events in (rest, rest[:-1]))
+    assert [len(talk.turns[0].steps) for talk in (whole, cut)] == [8, 8]
+    assert "ended" not in whole.turns[0].figures() and "not recorded" in cut.turns[0].figures()["ended"]
 
 
 def test_an_answer_of_an_earlier_session_that_goes_on_is_one_answer(tmp_path: Path) -> None:

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from ladechat.protocol import Step
+from ladechat.protocol import Settings, Step
 from ladechat.remote.reports import Ended, Report, Tokens, step_of
 from ladechat.remote.thoughts import ThoughtsInText
 from tests.remote.scripted_server import (
@@ -91,6 +90,19 @@ async def test_what_a_server_has_taken_apart_stays_so() -> None:
         async with talking(server) as talk:
             assert (await talk.answer("Hi?")).text == "<think> is a mark."
     assert said(talk.steps) == ["Is it <think>?", "|<think> is a mark."]
+
+
+@pytest.mark.parametrize("thinking", [None, True, False])
+async def test_a_server_is_asked_for_thoughts_or_none_only_where_the_user_wants_one_of_them(
+    thinking: bool | None,
+) -> None:
+    with ScriptedServer(OPENAI, openai_stream("Yes.")) as server:
+        async with talking(server, Settings(decoder="server", thinking=thinking)) as talk:
+            assert talk.ready.thinking
+            await talk.answer("Hi?")
+        (asked,) = server.chats
+    variables = {} if thinking is None else {"enable_thinking": thinking, "thinking": thinking}
+    assert asked.get("chat_template_kwargs", {}) == variables
 
 
 @pytest.mark.parametrize("opens", [True, False])

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.search import ScannedConversations, place_of
@@ -87,3 +86,22 @@ def test_what_is_typed_letter_by_letter_and_taken_back_finds_what_it_finds_at_on
         assert list(map(id, found)) == list(map(id, ScannedConversations(talks).find(typed[:end])))
         looked = typed[:end].casefold().split()
         assert {id(one) for one in found} == {id(one) for one in talks if all(word in one.folded for word in looked)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "excerpt"),
+    [
+        ("An answer with a lighthouse in it.", "An answer with a lighthouse in it."),
+        ("Before all of these unusual words a lighthouse, and behind it many others.",
+         "these unusual words a lighthouse, and behind it many"),
+        (f"{30 * 'a'}lighthouse{30 * 'b'}", f"{25 * 'a'}lighthouse{25 * 'b'}"),
+    ],
+)  # fmt: skip
+def test_an_excerpt_begins_and_ends_with_whole_words_where_it_can(answer: str, excerpt: str) -> None:
+    place = place_of(kept(("Well?", answer)), "lighthouse")
+    assert place is not None and place.excerpt == excerpt
+
+
+def test_the_title_is_the_first_paragraph_of_the_question() -> None:
+    question = "Sum up talk.md,\nplease.\n\ntalk.md:\n```md\n# A talk\n```"
+    assert kept((question, "Yes.")).title == "Sum up talk.md, please."

@@ -18,8 +18,8 @@ TURNS = 40
 
 def conversation(turns: int = TURNS) -> Iterator[Whole]:
     for turn in range(turns):
-        yield "user", "You", [(f"Question {turn}?", UNKNOWN)]
-        yield "model", "m", [(f"Answer {turn}, which is too long for one line of the view.", UNKNOWN)]
+        yield Whole("user", "You", [(f"Question {turn}?", UNKNOWN)])
+        yield Whole("model", "m", [(f"Answer {turn}, which is too long for one line of the view.", UNKNOWN)])
 
 
 class Parts:
@@ -69,7 +69,7 @@ async def test_all_of_it_is_there_after_the_last_part_as_if_it_had_been_said() -
         await act(pilot, lambda: one.open(conversation()), brings=lambda: "Question 0?" in str(one._blocks.lines))
         opened = one.lines
     async with Host(other, 40, 10).run_test():
-        for kind, name, [(text, ink)] in conversation():
+        for kind, name, [(text, ink)], _ in conversation():
             other.start(kind, name)
             other.add(text, ink)
         assert opened == other.lines
@@ -164,7 +164,7 @@ async def test_what_is_said_meanwhile_is_the_last_when_all_is_there(parts: Parts
 
 async def test_a_place_in_a_long_question_unfolds_it(parts: Parts) -> None:
     async with hosted(Transcript(), 40, 10) as (pilot, transcript):
-        transcript.open([("user", "You", [("line\n" * 30 + "the lighthouse\nkeeper", UNKNOWN)])])
+        transcript.open([Whole("user", "You", [("line\n" * 30 + "the lighthouse\nkeeper", UNKNOWN)])])
         transcript.scroll_to_text(range(1), "Lighthouse keeper")
         assert pilot.app.screen.get_selected_text() == "the lighthouse\nkeeper"[4:]
         assert "lighthouse" in "".join(lines(transcript))
@@ -188,7 +188,7 @@ async def test_a_step_is_marked_in_an_answer_that_waits(parts: Parts) -> None:
         transcript.formatted = True
         transcript.start("model", "m")
         transcript.add_steps([step(["lighthouse"], index=7)])
-        for kind, name, [(text, ink)] in conversation(20):
+        for kind, name, [(text, ink)], _ in conversation(20):
             transcript.start(kind, name)
             transcript.add(text, ink)
         await until(lambda: transcript.max_scroll_y > 50, pilot)

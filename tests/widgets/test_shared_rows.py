@@ -4,14 +4,14 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.widgets import Label
 
 from ladechat import catalog
 from ladechat.protocol import Settings, Step
+from ladechat.widgets.panels.biography_panel import BiographyPanel
 from ladechat.widgets.panels.panel import Needs, Panel
 from ladechat.widgets.panels.shared_rows import shared
 from ladechat.widgets.panels.side import SidePanels
@@ -19,7 +19,7 @@ from ladechat.widgets.panels.slot_strip import SlotStrip
 from ladechat.widgets.steps.draft_tree import slots_of
 from tests.waiting import brings, until
 from tests.widgets.hosting import hosted, lines
-from tests.widgets.sample_steps import answer, plain_step, sharpening, timing
+from tests.widgets.sample_steps import answer, plain_step, rivals, sharpening, timing
 
 STEPS = answer(5, 3, 5)
 SIZES = [(36, 21), (36, 27), (56, 30), (72, 40), (84, 52)]
@@ -29,7 +29,7 @@ needs = st.lists(st.integers(1, 20), min_size=3, max_size=3).map(lambda rows: Ne
 def steps_of(decoder: str) -> list[Step]:
     """An answer with what this decoder has to show."""
     if decoder == "autoregressive":
-        return [plain_step(index=index) for index in range(12)]
+        return [msgspec.structs.replace(plain_step(index=index), rivals=[rivals(" pool")]) for index in range(60)]
     lens = sharpening("a", ["b", "c", "d"], seed=0, layers=6) if decoder == "hidden_transfer" else None
     steps = [
         msgspec.structs.replace(
@@ -102,9 +102,25 @@ async def test_rows_stay_where_they_are_from_pass_to_pass_and_while_one_looks_ba
 async def test_plain_decoding_has_no_panel_of_drafts() -> None:
     async with hosted(SidePanels(), 36, 24) as (pilot, side):
         side.show_settings(Settings(decoder="autoregressive"), catalog.DECODERS, {})
-        await until(lambda: set(heights(side)) == {"speed"}, pilot)
+        await until(lambda: set(heights(side)) == {"biography", "speed"}, pilot)
         side.show_settings(Settings(decoder="suffix"), catalog.DECODERS, {})
         await until(lambda: "pool" in heights(side), pilot)
+
+
+async def test_plain_decoding_lists_the_latest_tokens_with_what_else_was_likely() -> None:
+    async with hosted(SidePanels(), 72, 47) as (pilot, side):
+        side.show_settings(Settings(decoder="autoregressive"), catalog.DECODERS, {})
+        steps = steps_of("autoregressive")
+        steps[-1] = msgspec.structs.replace(plain_step(" rare", 59), logprobs=[-4.0], rivals=[rivals(" pool")])
+        side.show_steps(steps)
+        panel = side.query_one(BiographyPanel)
+        await until(lambda: drawn(side) and "rare" in lines(panel)[-1], pilot)
+        assert heights(side)["biography"] > 30 and all(lines(panel))
+        assert lines(panel)[-1].split()[1:3] == ["2", "%"] and "‹·pool› 90 %" in lines(panel)[-1]
+        assert "90 %" in lines(panel)[-2] and "‹·pool›" not in lines(panel)[-2], "a token is no rival of itself"
+        side.look_at(side.answer, 58, 0)
+        await until(lambda: "own token in pass 59" in " ".join(lines(panel)), pilot)
+        assert not any("rare" in line for line in lines(panel))
 
 
 class Viewing(App[None]):
@@ -139,6 +155,6 @@ async def test_a_view_says_how_to_get_back_and_other_panels_fill_what_it_leaves(
                 await pilot.press("v")
             await until(lambda: drawn(side), pilot)
             empty = sum(not line for panel in shown(side) for line in lines(panel))
-            assert empty <= size[1] // 2 or decoder == "autoregressive"
+            assert empty <= size[1] // 2
         async with brings(lambda: not way_back.display, pilot):
             await pilot.press("v")

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from textual.app import App
 from textual.pilot import Pilot
 from textual.selection import Selection
@@ -16,7 +15,7 @@ from textual.strip import Strip
 from ladechat.protocol import Step
 from ladechat.widgets.flow import PLAIN
 from ladechat.widgets.transcript.block import LINES_BEFORE_FOLDING, Blocks, Kind
-from ladechat.widgets.transcript.transcript import Transcript
+from ladechat.widgets.transcript.transcript import Transcript, Whole
 from tests.widgets.sample_steps import step
 
 Result = TypeVar("Result")
@@ -146,7 +145,7 @@ class Stage:
                 ]
                 said.unfolded, said.marked = 0, None
                 transcript.unmark()
-                transcript.open([(one.kind, one.name, [(str(one.parts[0]), PLAIN)]) for one in said.messages])
+                transcript.open([Whole(one.kind, one.name, [(str(one.parts[0]), PLAIN)]) for one in said.messages])
             case "add" if said.messages and said.messages[-1].kind == "model":
                 transcript.add(value)
                 said.messages[-1].parts.append(value)

@@ -1,7 +1,7 @@
 """Formats the messages of a conversation as the tokens of a prompt, by the checkpoint's chat template."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -114,12 +114,16 @@ class ChatTemplate:
 
     The prompt is the template's rendering of the messages, tokenized as transformers does. Marks in a user's text stay
     text: see `marks`. `model` is the model's name, by which a Llama-2-Chat without a template is recognised.
+
+    Attributes:
+        variables: values for the template, as `tokenizer.apply_chat_template` takes them.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", model: str = "") -> None:
         self._tokenizer = tokenizer
         self.marks = Marks(tokenizer)
         self.format = chosen_format(tokenizer, model)
+        self.variables: Mapping[str, Any] = {}
         self._parts: dict[str, bool] = {}
         self._useless: TemplateError | None = None
 
@@ -164,6 +168,16 @@ class ChatTemplate:
         """Return a conversation as text, up to the end of its last message; refused as by `encode`."""
         return self._render(turns, add_generation_prompt=False)
 
+    def distinguishes(self, *variables: Mapping[str, Any]) -> bool:
+        """Return whether the template writes different prompts with these variables; not if it writes none."""
+        if not any(name in self.format.source for each in variables for name in each):
+            return False  # without starting the process that renders, which would delay each start of the engine
+        turns = [TemplateMessage("user", TRIED[0])]
+        try:
+            return len({self._render(turns, seconds=SECONDS_OF_A_TRIAL, **each) for each in variables}) > 1
+        except TemplateError:
+            return False
+
     def _written(self, turns: Sequence[TemplateMessage]) -> tuple[str, bool]:
         """Return the conversation as text, and whether system messages had to be folded into questions."""
         if all(turn.role != "system" for turn in turns):
@@ -188,9 +202,8 @@ class ChatTemplate:
             for role, text in turns
         ]
         names = {name: str(token) for name, token in self._tokenizer.special_tokens_map.items()}
-        return rendered(
-            self.format.source, messages, **{**names, "seconds": None, "add_generation_prompt": True, **options}
-        )
+        values = {**names, "seconds": None, "add_generation_prompt": True, **self.variables, **options}
+        return rendered(self.format.source, messages, **values)
 
     @cached_property
     def thought_marks(self) -> tuple[str, str] | None:

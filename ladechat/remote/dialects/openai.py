@@ -34,6 +34,7 @@ class OpenAI:
             "temperature": asked.settings.temperature,
             "top_p": asked.settings.top_p,
             **({"seed": asked.seed} if asked.settings.temperature else {}),
+            **asked.of_template,
             **self.more(asked),
         }
         return Request(connection.address.api + CHAT, body)

@@ -33,6 +33,7 @@ class SGLang:
     async def request(self, connection: Connection, asked: Asked) -> Request:
         """Return the request for an answer, after the server has made the prompt's tokens of the conversation."""
         question = {"model": asked.model, "messages": asked.chat(), "continue_final_message": asked.goes_on}
+        question |= asked.of_template
         prompt = counts_at(await connection.post(f"{connection.address.root}/tokenize", question), "tokens")
         if not prompt:
             hint = "SGLang of this autumn does; update the server."

@@ -2,6 +2,7 @@
 
 from textual.widgets import Label
 
+from ladechat.own_keys import with_own_keys
 from ladechat.protocol import MOST_TEXT, Asked, ConversationCleared, ConversationOpened, ExchangeRemoved, TurnStarted
 from ladechat.screens.chat.context import STOP_FIRST, Available, ChatContext
 from ladechat.screens.chat.typed_question import TypedQuestion
@@ -72,7 +73,7 @@ class Questions:
     @property
     def _place(self) -> int:
         """The place of the chosen question, or else of the last one."""
-        return len(self._presenter.questions) - 1 if self._presenter.chosen is None else self._presenter.chosen
+        return len(self._presenter.now.exchanges) - 1 if self._presenter.chosen is None else self._presenter.chosen
 
     def show(self) -> None:
         """Show the questions that wait, the variants of others, and where the next one goes if not to the end."""
@@ -81,11 +82,12 @@ class Questions:
         labelled = (self._transcript.blocks, self._presenter.chosen, *tree.path)
         if labelled != self._labelled:
             self._labelled, variants = labelled, tree.variants
-            for place, (block, number) in enumerate(zip(self._presenter.questions, tree.path, strict=False)):
+            for place, (block, number) in enumerate(zip(self._presenter.now.exchanges, tree.path, strict=False)):
                 of = variants[tree.parents[number]]
                 self._transcript.label(block, of.index(number) + 1, len(of), chosen=place == self._presenter.chosen)
         text, at = (CHOSEN, self._presenter.chosen) if self._editing is None else (EDITING, self._editing)
         said = "" if at is None else text.format(at + 1, len(conversation.exchanges))
+        said = with_own_keys(said, self._chat.screen.app, "leave_editing")
         if said != self._where.content:
             self._where.display = bool(said)
             self._where.update(said)
@@ -152,7 +154,7 @@ class Questions:
 
     def point_at(self, event: QuestionPointedAt) -> None:
         """Choose a question that was clicked, unless it has no answer, or show another variant of it."""
-        questions = self._presenter.questions
+        questions = self._presenter.now.exchanges
         if event.block in questions and self._may_act():
             self._choose(questions.index(event.block))
             if event.by:
@@ -163,7 +165,7 @@ class Questions:
         """Choose the question so many after the chosen one; after the last, none is chosen."""
         if self._may_act():
             place = max(self._place + by + (self._presenter.chosen is None), 0)
-            self._choose(place if place < len(self._presenter.questions) else None)
+            self._choose(place if place < len(self._presenter.now.exchanges) else None)
 
     def action_leave_question(self) -> None:
         """Choose no question."""
@@ -205,7 +207,7 @@ class Questions:
             self._transcript.anchor()
         else:
             self._presenter.inspection.leave()
-            self._transcript.show_place(self._presenter.questions[place], 0, "")
+            self._transcript.show_place(self._presenter.now.exchanges[place], 0, "")
         self._session.changed()
 
     def _may_act(self) -> bool:

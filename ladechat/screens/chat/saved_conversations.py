@@ -5,7 +5,7 @@ from ladechat.screens.chat.context import STOP_FIRST, ChatContext
 from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.lists.conversations import Chosen, ConversationsScreen
 from ladechat.screens.reading import ReadingScreen
-from ladechat.session.conversations.saved import SavedConversation, Viewed, shortened
+from ladechat.session.conversations.saved import SavedConversation, Viewed, title_of
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine import LOADED
 from ladechat.widgets.dates import dated
@@ -134,7 +134,7 @@ class SavedConversations:
         """Show the title of a saved conversation, and when it was answered last, if that was in an earlier session."""
         conversation, title = self._session.conversation, ""
         if self.store is not None:
-            title = self.store.title or (shortened(conversation.exchanges[0].question) if conversation.begun else "")
+            title = self.store.title or (title_of(conversation.exchanges[0].question) if conversation.begun else "")
         if title and self._opened is not None and self._opened[0] == conversation.turn:
             title += f" · {self._opened[1]}"
         self._chat.view.show_title(title)

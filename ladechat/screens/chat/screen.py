@@ -16,6 +16,7 @@ from textual.widgets import Label, TextArea
 from ladechat.catalog import FIRST_QUESTIONS
 from ladechat.commands import COMMANDS
 from ladechat.keys import APP_KEYS
+from ladechat.own_keys import with_own_keys
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import DecoderInfo, Event, Failed, Ready, Watch
 from ladechat.screens.chat.active_keys import ActiveKeys
@@ -31,7 +32,7 @@ from ladechat.screens.chat.settings import ChatSettings
 from ladechat.screens.chat.slash_commands import SlashCommands
 from ladechat.screens.chat.typed_question import TypedQuestion
 from ladechat.screens.engine_silence import EngineSilence
-from ladechat.screens.styled_once import StyledOnce
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.screens.view import ConversationView, commands
 from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
@@ -39,9 +40,9 @@ from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.session import Session
 from ladechat.widgets.bars.find_bar import FindBar
 from ladechat.widgets.bars.in_effect import InEffect
-from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.formatting import describe_waiting
+from ladechat.widgets.inputs import forward
 from ladechat.widgets.later import Frames, call_later
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING
@@ -49,8 +50,7 @@ from ladechat.widgets.prompt.above_prompt import TypedSize, WaitingQuestions
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.steps.answer_steps import StepPointedAt
-from ladechat.widgets.too_small import TooSmall
-from ladechat.widgets.transcript.transcript import QuestionPointedAt, Transcript
+from ladechat.widgets.transcript.transcript import NEW_BELOW, QuestionPointedAt, Transcript
 
 QUIT_SECONDS = 2.0
 LEAST_PROMPT_ROWS = 3
@@ -149,7 +149,7 @@ class ChatScreen(StyledOnce[None]):
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
         """The decoders that the engine has announced."""
-        return self.view.presenter.decoders.values()
+        return self.view.presenter.now.decoders.values()
 
     @property
     def unit(self) -> str:
@@ -170,9 +170,7 @@ class ChatScreen(StyledOnce[None]):
 
     def compose(self) -> ComposeResult:
         yield self.view
-        yield self._finding
-        yield KeyFooter()
-        yield TooSmall()
+        yield from bottom(self._finding, messages=False)
 
     def on_mount(self) -> None:
         session, models = self._session, self._models
@@ -181,6 +179,7 @@ class ChatScreen(StyledOnce[None]):
         session.changed = self._frames.due
         session.watch(Watch(rivals=True))  # any token may be pointed at
         self.view.presenter.begin(None if self._chat.engine_command else self._session.requested)
+        self.view.transcript.more_below = with_own_keys(NEW_BELOW, self.app, "follow")
         self._recordings.show_recording()
         self._questions.remember()
         if self.saved.open(self._opened) and self._instructed is not None:
@@ -212,8 +211,8 @@ class ChatScreen(StyledOnce[None]):
             self._questions.show()
             conversation, formatted = session.conversation, self.view.transcript.formatted
             preset, limit = self.settings.preset, conversation.max_new_tokens
-            self._in_effect.show(preset, conversation.system, limit, formatted=formatted)
-            self.view.show_search(session.looking_for)
+            self._in_effect.show(preset, conversation.system, limit, self.settings.thinking, formatted=formatted)
+            self.view.status.looking_for = session.looking_for
             self.saved.show_title()
             self.saved.show_copy()
             self.silence.look_later()
@@ -285,17 +284,13 @@ class ChatScreen(StyledOnce[None]):
         prompt = self._prompt
         typed = event.is_printable and not prompt.passes_on(event.key)
         if event not in prompt.seen and (typed or self.focused is prompt):
-            event.stop()
             self.set_focus(prompt)
-            passed_on = events.Key(event.key, event.character)
-            passed_on.time = event.time
-            prompt.post_message(passed_on)
+            forward(event, prompt)
 
     def on_paste(self, event: events.Paste) -> None:
         """Insert text that was pasted elsewhere; the prompt stops the events of text pasted into it."""
-        event.stop()
         self.set_focus(self._prompt)
-        self._prompt.post_message(events.Paste(event.text))
+        forward(event, self._prompt)
 
     # --- other widgets ------------------------------------------------------------------------------------------------
 

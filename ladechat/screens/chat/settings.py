@@ -10,30 +10,28 @@ from textual.app import SystemCommand
 
 from ladechat import catalog
 from ladechat.engine_options import found_anywhere
-from ladechat.palette import Look
 from ladechat.preferences import DRAWING, SETTINGS, Preferences, SettingsFile, SettingsRefused
-from ladechat.protocol import Configure, DecoderInfo, Ready
+from ladechat.protocol import NO_SWITCH, Configure, DecoderInfo, Ready
 from ladechat.screens.chat.context import ChatContext
 from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.lists.settings import SettingsScreen
-from ladechat.screens.slider_commands import command_of
 from ladechat.screens.terminal.app_with_look import AppWithLook
 from ladechat.session.change import (
-    SWITCH,
     Adjustable,
     SettingRefused,
     adjustable,
     change,
     decoder_named,
-    given,
     shown,
+    typed,
+    wanted_of,
 )
 from ladechat.session.conversations.saved import shortened
 from ladechat.widgets.formatting import name_of
 from ladechat.widgets.sliders.slider import Slider
-from ladechat.widgets.sliders.sliders import ParameterSlider
+from ladechat.widgets.sliders.sliders import ParameterSlider, command_of
 
-DECODER = "decoder"
+DECODER, THINKING = "decoder", "thinking"
 NO_PRESETS = "There is no preset yet: /save NAME makes one of this model, system prompt and settings."
 
 _Own = tuple[Adjustable, Callable[[str], None]]
@@ -57,14 +55,20 @@ class ChatSettings:
         """A preset with its model, once that has loaded."""
         self.single_token: str | None = None
         """Why the model can only be decoded one token at a time; None if it can be decoded otherwise."""
+        self._has_switch = False
         self._before_plain = ""
         self._before_by_hand = ""
         chat.prompt.commands.choices = {DECODER: self._decoder_choices, "theme": self._theme_choices}
         chat.prompt.commands.choices |= dict.fromkeys(("preset", "remove-preset"), self._presets)
 
     @property
+    def thinking(self) -> bool | None:
+        """Whether the model should think first; None: as it does by itself, or if it has no switch for that."""
+        return self._session.requested.thinking if self._has_switch else None
+
+    @property
     def _decoders(self) -> Mapping[str, DecoderInfo]:
-        return self._chat.view.presenter.decoders
+        return self._chat.view.presenter.now.decoders
 
     @property
     def _app(self) -> AppWithLook:
@@ -173,6 +177,8 @@ class ChatSettings:
             take(value)
         elif name.casefold() == DECODER:
             self._use_decoder(decoder_named(value, self._decoders))
+        elif name.casefold() == THINKING and not self._has_switch:
+            raise SettingRefused(NO_SWITCH)
         else:
             self._configure(change(name, value, self._session.requested, self._decoders))
 
@@ -183,7 +189,7 @@ class ChatSettings:
     def listed(self) -> list[Adjustable]:
         """Return all settings that can be changed now, with their values."""
         requested = self._session.requested
-        parameters = {**self._chat.view.presenter.parameters, **requested.parameters}
+        parameters = {**self._chat.view.presenter.now.parameters, **requested.parameters}
         now = msgspec.structs.replace(requested, parameters=parameters)
         names = ", ".join(self._decoders)
         decoder = Adjustable(DECODER, DECODER, SETTINGS[DECODER].help, f"one of {names}", requested.decoder)
@@ -202,14 +208,10 @@ class ChatSettings:
         yield _own("max_new_tokens", conversation.max_new_tokens, self._limit_answers)
         yield _own("theme", app.theme, self.action_theme, f"one of {', '.join(sorted(app.available_themes))}")
         yield _own("look", app.palette.look.value, self._take_look)
-        yield _own("panels", self._chat.view.side.display, self._show_panels, "on or off")
+        yield _own("panels", self._chat.view.side.display, self._show_panels)
 
     def _limit_answers(self, text: str) -> None:
-        setting = SETTINGS["max_new_tokens"]
-        try:
-            self._session.conversation.max_new_tokens = msgspec.convert(text, setting.kind, strict=False)
-        except msgspec.ValidationError:
-            raise SettingRefused(f"max-new-tokens has to be {setting.wants}, {given(text)}.") from None
+        self._session.conversation.max_new_tokens = typed("max_new_tokens", text)
         self._session.changed()
 
     def _theme_choices(self) -> Iterable[tuple[str, str, str]]:
@@ -217,15 +219,11 @@ class ChatSettings:
         return ((name, "", SETTINGS["theme"].help) for name in sorted(self._app.available_themes))
 
     def _take_look(self, text: str) -> None:
-        if text not in list(Look):
-            raise SettingRefused(f"look has to be {SETTINGS['look'].wants}, {given(text)}.")
-        if text != self._app.palette.look:
+        if typed("look", text) != self._app.palette.look:
             self._app.action_switch_look()
 
     def _show_panels(self, text: str) -> None:
-        wanted = SWITCH.get(text.casefold())
-        if wanted is None:
-            raise SettingRefused(f"panels has to be on or off, {given(text)}.")
+        wanted = typed("panels", text)
         if wanted != self._chat.view.side.display:
             self._chat.view.toggle_panels()
             self._app.keep_settings(panels=wanted)
@@ -305,7 +303,7 @@ class ChatSettings:
 
     def loaded(self, event: Ready) -> None:
         """Take the preset that has waited for its model."""
-        self.single_token = event.single_token
+        self.single_token, self._has_switch = event.single_token, event.thinking
         if self._coming is not None and self._coming[1].model == self._session.conversation.model:
             self._take(*self._coming)
 
@@ -342,4 +340,4 @@ class ChatSettings:
 def _own(name: str, value: Any, take: Callable[[str], None], wants: str = "") -> _Own:
     """Return the row of a setting in the user's file, by its name there."""
     setting = SETTINGS[name]
-    return Adjustable(name.replace("_", "-"), name, setting.help, wants or setting.wants, shown(value)), take
+    return Adjustable(name.replace("_", "-"), name, setting.help, wants or wanted_of(setting), shown(value)), take

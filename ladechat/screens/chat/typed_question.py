@@ -10,7 +10,7 @@ from pathlib import Path
 
 from textual.app import SuspendNotSupported
 
-from ladechat.attachments import CannotAttach, attachments, with_files
+from ladechat.attachments import CannotAttach, attachments, missing, with_files
 from ladechat.protocol import MOST, Event, Ready, TurnFinished
 from ladechat.screens.chat.context import Available, ChatContext
 from ladechat.widgets.prompt.above_prompt import TypedSize, describe_files, size_of
@@ -52,10 +52,11 @@ class TypedQuestion:
     def show(self) -> None:
         """Show the size of the text if a part of it is out of view, and the files that are sent with it."""
         text = self._prompt.document.text
-        files = () if is_command(text) else attachments(text)
-        said, too_long = describe_files(files, self._bytes / self._tokens, self._context_length)
+        named = "" if is_command(text) else text
+        said, too_long = describe_files(attachments(named), self._bytes / self._tokens, self._context_length)
+        lacking = ", ".join(f"there is no file {path}" for path in missing(named))
         size = size_of(text) if self._prompt.show_vertical_scrollbar else ""
-        self._line.show(size, said, too_long=too_long)
+        self._line.show(size, " · ".join(filter(None, (said, lacking))), warns=too_long or bool(lacking))
 
     # --- files --------------------------------------------------------------------------------------------------------
 

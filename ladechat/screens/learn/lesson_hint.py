@@ -9,7 +9,7 @@ from ladechat.widgets.lessons import LessonCard
 ENDED = "The engine has ended. F5 starts it again, and this scene goes on."
 
 
-def shown_card(lesson: Lesson, progress: Progress, waiting: str, *, reminded: bool, ended: bool) -> LessonCard:
+def shown_card(lesson: Lesson, progress: Progress, waiting: str, *, reminded: bool, ended: str) -> LessonCard:
     """Return the card that is shown.
 
     Args:
@@ -17,7 +17,7 @@ def shown_card(lesson: Lesson, progress: Progress, waiting: str, *, reminded: bo
         progress: the number of the scene, and the predictions of all scenes.
         waiting: the text until the card has its own.
         reminded: whether the last line says what the card waits for.
-        ended: whether the engine has ended.
+        ended: that the engine has ended, and what to do; "" if it has not.
     """
     page, heading = lesson.page, (lesson.scene.title, where(lesson, progress))
     choices = page.card.choices if isinstance(page.card, Predict) else ()
@@ -35,17 +35,17 @@ def where(lesson: Lesson, progress: Progress) -> str:
     return f"{chapter}card {lesson.place + 1} of {len(scene.cards)} · {max(round(left), 1)} min left"
 
 
-def hint(lesson: Lesson, progress: Progress, ended: bool) -> str:
+def hint(lesson: Lesson, progress: Progress, ended: str) -> str:
     """Return the line that explains the keys.
 
     Args:
         lesson: the current scene.
         progress: the number of the scene, and the predictions of all scenes.
-        ended: whether the engine has ended.
+        ended: that the engine has ended, and what to do; "" if it has not.
     """
     page = lesson.page
     if ended:
-        return ENDED
+        return ended
     if isinstance(page.card, Recall) and page.phase is Phase.WAITING:
         return "Answer in your head · Enter shows the answer" + (" · n: the next question" if lesson.can_skip else "")
     if lesson.looking_back:

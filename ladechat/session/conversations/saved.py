@@ -133,7 +133,7 @@ class SavedConversation:
     @property
     def title(self) -> str:
         """The given title, or else the start of the first question."""
-        return self.given_title or shortened(self.tree.exchanges[self.tree.path[0]].question)
+        return self.given_title or title_of(self.tree.exchanges[self.tree.path[0]].question)
 
     @property
     def model(self) -> str:
@@ -169,6 +169,11 @@ def shortened(text: str) -> str:
     """Return a text shortened to a title of one line."""
     line = " ".join(text[: 10 * TITLE_CHARACTERS].split())
     return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1] + "…"
+
+
+def title_of(question: str) -> str:
+    """Return the title of a conversation that begins with a question: its first paragraph, without files behind it."""
+    return shortened(question.strip().partition("\n\n")[0])
 
 
 def title_of_copy(title: str) -> str:

@@ -9,8 +9,8 @@ from typing import NamedTuple, Protocol
 
 from ladechat.session.conversations.saved import BETWEEN, SavedConversation
 
-CHARACTERS_AROUND = 24
-"""The length of an excerpt before and after the match, in characters."""
+CHARACTERS_AROUND = 25
+"""The most characters of an excerpt before and after the match."""
 
 
 class Listed(Protocol):
@@ -132,5 +132,10 @@ def _place(conversation: SavedConversation, at: int, length: int) -> MatchPlace:
     if len(written.casefold()) > len(written):  # "ß" folds to two
         ends = list(accumulate(len(character.casefold()) for character in written))
         start, last = bisect_right(ends, start), bisect_right(ends, last)
-    around = written[max(start - CHARACTERS_AROUND, 0) : last + 1 + CHARACTERS_AROUND]
-    return MatchPlace(message, written[start : last + 1], " ".join(around.split()))
+    before, after = written[:start][-CHARACTERS_AROUND:], written[last + 1 :][:CHARACTERS_AROUND]
+    if start >= CHARACTERS_AROUND:
+        before = before.partition(" ")[2] or before  # no halves of words
+    if len(written) > last + CHARACTERS_AROUND:
+        after = after.rpartition(" ")[0] or after
+    found = written[start : last + 1]
+    return MatchPlace(message, found, " ".join((before + found + after).split()))

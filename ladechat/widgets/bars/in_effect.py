@@ -23,6 +23,7 @@ class InEffect(OneLine):
         preset: the preset that was taken last; "" if there is none.
         system: the system prompt, of which the first words are shown; "" if there is none.
         limit: the longest answer, in tokens; None if it is the usual one.
+        thinking: whether the model should think first; None: as it does by itself.
         formatted: whether answers are formatted as Markdown, and so have no colours of passes.
     """
 
@@ -33,21 +34,24 @@ class InEffect(OneLine):
     preset = reactive("")
     system = reactive("")
     limit: reactive[int | None] = reactive(None)
+    thinking: reactive[bool | None] = reactive(None)
     formatted = reactive(False)
 
     def on_mount(self) -> None:
-        self.show("", "", None, formatted=False)
+        self.show("", "", None, None, formatted=False)
 
-    def show(self, preset: str, system: str, limit: int | None, *, formatted: bool) -> None:
+    def show(self, preset: str, system: str, limit: int | None, thinking: bool | None, *, formatted: bool) -> None:
         """Show these; hide the line if all is as usual."""
-        self.preset, self.system, self.limit, self.formatted = preset, system, limit, formatted
-        self.display = bool(preset or system or limit or formatted)
+        self.preset, self.system, self.limit, self.thinking, self.formatted = preset, system, limit, thinking, formatted
+        self.display = bool(preset or system or limit or formatted) or thinking is not None
 
     def segments(self, width: int) -> Iterable[Segment]:
         """Return the parts; the system prompt has the room that the others leave."""
         keys = width >= CELLS_FOR_KEYS
         first = [f"preset: {self.preset}{' (/preset)' * keys}"] if self.preset else []
         parts = [f"at most {self.limit:,} tokens{' (/limit)' * keys}"] if self.limit is not None else []
+        if self.thinking is not None:
+            parts.append(f"thinking {'on' if self.thinking else 'off'}{' (/thinking)' * keys}")
         formatted = with_own_keys(f"formatted{' (Ctrl+G)' * keys}", self.app)
         parts += [formatted] * self.formatted
         if self.system:

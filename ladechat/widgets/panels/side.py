@@ -340,6 +340,8 @@ class SidePanels(Vertical):
             now = now._replace(policy=False, window=False, drafts=False, lens=False)
         more = panels and self._roomy and now.drafts
         token = panels and looked_at is not None and looked_at.pointed_at
+        biography = self.query_one(BiographyPanel)
+        biography.alone = not now.drafts and not biography.unreported
         shown: dict[type[Panel], bool] = {
             ServerPanel: panels and of_server,
             PolicyPanel: panels and now.policy,
@@ -347,7 +349,7 @@ class SidePanels(Vertical):
             LensPanel: panels and now.lens,
             PoolPanel: now.drafts and self.shown is not View.MASK,
             MaskPanel: more or self.shown is View.MASK,
-            BiographyPanel: now.drafts or token or self.shown is View.BIOGRAPHY,
+            BiographyPanel: now.drafts or biography.alone or token or self.shown is View.BIOGRAPHY,
             SpeedPanel: True,
         }
         for kind, display in shown.items():

@@ -54,7 +54,7 @@ class TypedSize(Widget):
 
     DEFAULT_CSS = """
     TypedSize { height: auto; color: $text-muted; background: $surface; }
-    TypedSize.-too-long { color: $text-warning; }
+    TypedSize.-warns { color: $text-warning; }
     """
 
     def __init__(self) -> None:
@@ -62,11 +62,11 @@ class TypedSize(Widget):
         self.display = False
         self._text = ""
 
-    def show(self, size: str, files: str, *, too_long: bool) -> None:
+    def show(self, size: str, files: str, *, warns: bool) -> None:
         """Show the size of a text and its files, in words; nothing if both are empty."""
         self._text = printable(" · ".join(filter(None, (size, files))))
         self.display = bool(self._text)
-        self.set_class(too_long, "-too-long")
+        self.set_class(warns, "-warns")
         self.refresh(layout=True)
 
     def render(self) -> str:

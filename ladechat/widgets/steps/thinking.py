@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ladechat.protocol import Step
+from ladechat.protocol import DrawnStep, Step
 from ladechat.widgets.formatting import counted, duration
 from ladechat.widgets.units import CHUNK, PASS
 
@@ -14,9 +14,13 @@ class Thinking(NamedTuple):
     tokens: int = 0
     seconds: float = 0.0
 
-    def after(self, steps: Iterable[Step]) -> "Thinking":
+    def after(self, steps: Iterable[Step | DrawnStep]) -> "Thinking":
         """Return the length with the thoughts of further steps."""
-        shares = [(step.reasoning, step.timing.step_ms / 1000 * step.reasoning / len(step.token_ids)) for step in steps]
+        shares = [
+            (step.reasoning, step.timing.step_ms / 1000 * step.reasoning / len(step.pieces))
+            for step in steps
+            if step.pieces
+        ]
         return Thinking(*map(sum, zip(self, *shares, strict=True)))
 
     def in_words(self, unit: str = PASS) -> str:

@@ -13,6 +13,7 @@ from ladechat.widgets.steps.explained import source_of
 MODEL = "model"
 SAME_LOGPROB = 1e-3
 """Log-probabilities that differ by less are of the same token: events have them rounded."""
+NEGLIGIBLE = "<1 %"
 MOST_GUESSES = 6
 """Number of the window's latest guesses that a sentence lists."""
 
@@ -205,19 +206,29 @@ def _of_its_rivals(history: TokenHistory) -> str:
     """Return how likely the token was by the model alone, whether it was the likeliest, and what else was likely."""
     own, rivals = history.logprob, history.rivals
     if rivals is None:
-        return f"Its probability: {_share(own)}. What else was likely here is not recorded."
-    same = next((place for place, one in enumerate(rivals.logprobs) if abs(one - own) < SAME_LOGPROB), None)
-    named = [f"‹{visible(one)}› {_share(its)}" for one, its in zip(rivals.pieces, rivals.logprobs, strict=True)]
-    chosen = f"The likeliest, at {_share(own)}" if same == 0 else f"Sampled at {_share(own)} instead of {named[0]}"
+        return f"Its probability: {share(own)}. What else was likely here is not recorded."
+    same, named = named_rivals(own, rivals)
+    chosen = f"The likeliest, at {share(own)}" if same == 0 else f"Sampled at {share(own)} instead of {named[0]}"
     others = ", ".join(name for place, name in enumerate(named) if place not in (0, same))
     unsure = "" if rivals.entropy is None else f" Entropy: {rivals.entropy / math.log(2):.1f} bits."
     return f"{'; then '.join(filter(None, (chosen, others)))}.{unsure}"
 
 
-def _share(logprob: float) -> str:
+def named_rivals(own: float, rivals: protocol.Rivals) -> tuple[int | None, list[str]]:
+    """Return which of the likeliest tokens is the emitted one, None for none; and all of them with their probabilities.
+
+    Args:
+        own: the log-probability of the emitted token.
+        rivals: the likeliest tokens in its place.
+    """
+    same = next((place for place, one in enumerate(rivals.logprobs) if abs(one - own) < SAME_LOGPROB), None)
+    return same, [f"‹{visible(one)}› {share(its)}" for one, its in zip(rivals.pieces, rivals.logprobs, strict=True)]
+
+
+def share(logprob: float) -> str:
     """Return a probability as text."""
-    share = math.exp(min(logprob, 0.0))
-    return percent(share) if share >= 0.005 else "<1 %"
+    part = math.exp(min(logprob, 0.0))
+    return percent(part) if part >= 0.005 else NEGLIGIBLE
 
 
 def _of_the_window(history: TokenHistory) -> list[str]:

@@ -20,7 +20,7 @@ INDENTED: Run = (" " * INDENT, PLAIN)
 LINES_BEFORE_FOLDING = 10
 """A question of more lines is folded to `FOLDED_LINES`."""
 FOLDED_LINES = 4
-HOW_TO_FOLD = "click or Ctrl+N"
+FOLD_KEY = "Ctrl+N"
 
 Kind = Literal["user", "model", "notice", "thought"]
 """A thought is reasoning before an answer, which is no part of it."""
@@ -31,6 +31,8 @@ class Block:
 
     Args:
         width: in cells; 0 defers the layout to `lay_out`.
+        formatted: whether an answer is formatted.
+        fold_key: the user's key that folds.
 
     Attributes:
         written: the raw text.
@@ -42,8 +44,8 @@ class Block:
         done: whether nothing more is thought.
     """
 
-    def __init__(self, kind: Kind, name: str, width: int, *, formatted: bool = False) -> None:
-        self.kind = kind
+    def __init__(self, kind: Kind, name: str, width: int, *, formatted: bool = False, fold_key: str = FOLD_KEY) -> None:
+        self.kind, self._fold_key = kind, fold_key
         self.name = printable(name) if name else ""
         self._head = Line(((self.name, Ink("user" if kind == "user" else "label")),))
         self.written = ""
@@ -107,10 +109,11 @@ class Block:
         if not self.foldable:
             return lines
         shown, hidden = lines[:FOLDED_LINES], lines[FOLDED_LINES:]
-        hint = f"… {self._extent} in all · {HOW_TO_FOLD}" if self.folded else f"↑ fold · {HOW_TO_FOLD}"
+        hint = f"{f'… {self._extent} in all' if self.folded else '↑ fold'} · click or {self._fold_key}"
         if self.kind == "thought":
             shown, hidden = ([], lines) if self.done else (lines[-FOLDED_LINES:], [])
-            hint = f"{'…' if self.folded else '↑'} {self.length} · Ctrl+N"  # that a click opens it is tried anyway
+            # That a click opens it is tried anyway.
+            hint = f"{'…' if self.folded else '↑'} {self.length} · {self._fold_key}"
         if not self.folded:
             shown, hidden = lines, []
         return [*shown, Line(((hint, Ink("muted")),), copied="".join(map(_copied, hidden)))]

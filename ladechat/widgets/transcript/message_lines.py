@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from itertools import islice
 from time import monotonic
 from typing import ClassVar
 
@@ -26,8 +27,8 @@ PAGES = 2
 """Number of pages that are always laid out at once."""
 PART_SECONDS = 0.005
 """Time slice for the layout of other messages, and the pause after it, in which keys are handled."""
-ROWS_ABOVE_MARK = 3
-"""Lines that stay visible above the target of a jump."""
+ROWS_AROUND_MARK = 3
+"""Lines that stay visible above the target of a jump, and below it where the view need not move."""
 SECONDS_TO_REST = 0.1
 """Delay before the next try, while lines must stay where they are and messages above them wait."""
 
@@ -103,8 +104,11 @@ class MessageLines(ScrollView, can_focus=True):
         return [(number, nth) for number, block in enumerate(self._blocks) for nth in range(block.count(text))]
 
     def scroll_to_text(self, messages: range, text: str) -> None:
-        """Scroll to the first of these messages that contains a text, and select its first occurrence."""
-        number = next((number for number in messages if self._blocks[number].says(text)), None)
+        """Scroll to the first of these messages that contains a text, and select its first occurrence; thoughts are
+        left out.
+        """
+        said = (number for number in messages if self._blocks[number].kind != "thought")
+        number = next((number for number in said if self._blocks[number].says(text)), None)
         if number is not None:
             self.show_place(number, 0, text)
 
@@ -127,8 +131,8 @@ class MessageLines(ScrollView, can_focus=True):
             place = blocks[number].find(text, blocks.start(number), occurrence)
         y = blocks.start(number) if place is None or place.start is None else place.start.y
         top = self.scroll_offset.y
-        if not top <= y < top + self.scrollable_content_region.height - 1:
-            self._move_to(max(y - ROWS_ABOVE_MARK, 0))
+        if not top <= y < top + self.scrollable_content_region.height - ROWS_AROUND_MARK:
+            self._move_to(max(y - ROWS_AROUND_MARK, 0))
         self._found_at = place
         self.screen.selections = {} if place is None else {self: place}
         if not blocks.gap and self.follows_end:
@@ -144,14 +148,19 @@ class MessageLines(ScrollView, can_focus=True):
         return sum(block.kind in ("user", "model") for block in self._blocks[:number]), line
 
     def scroll_to_line(self, number: int, line: int) -> None:
-        """Scroll until a line of a message is at the top of the view."""
+        """Scroll until a line of a question or an answer is at the top of the view."""
         if not self._text_width:
             self.call_after_refresh(self.scroll_to_line, number, line)
-        elif number < len(self._blocks):
+        elif (block := self.block_of(number)) is not None:
             self.anchor(False)
-            self._lay_out_around(number)
-            self._move_to(self._blocks.start(number) + line)
+            self._lay_out_around(block)
+            self._move_to(self._blocks.start(block) + line)
             self._continue()
+
+    def block_of(self, message: int) -> int | None:
+        """Return the block of a question or an answer, by number; None if there is none."""
+        said = (number for number, block in enumerate(self._blocks) if block.kind in ("user", "model"))
+        return next(islice(said, message, None), None)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Return the selected text as it was written: without indentation, and without line breaks from wrapping."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 from operator import itemgetter
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from rich.style import Style
 from textual import events
@@ -20,8 +20,8 @@ from ladechat.widgets.formatting import is_own, name_of
 from ladechat.widgets.later import Throttle
 from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.steps.thinking import Thinking
-from ladechat.widgets.transcript.block import Block, Kind
-from ladechat.widgets.transcript.message_lines import ROWS_ABOVE_MARK, MessageLines
+from ladechat.widgets.transcript.block import FOLD_KEY, Block, Kind
+from ladechat.widgets.transcript.message_lines import ROWS_AROUND_MARK, MessageLines
 from ladechat.widgets.units import PASS
 
 FORMATTING_SECONDS = 0.25
@@ -35,8 +35,13 @@ THINKS = " thinks"
 """What the name of reasoning has after that of the model."""
 
 
-Whole = tuple[Kind, str, Sequence[Run]]
-"""A complete message: its kind, its name, and its text in inks."""
+class Whole(NamedTuple):
+    """A complete message: its kind, its name, its text in inks, and of thoughts their length, in words."""
+
+    kind: Kind
+    name: str
+    runs: Sequence[Run]
+    length: str = ""
 
 
 @dataclass
@@ -88,6 +93,7 @@ class Transcript(MessageLines):
         self._followed = True
         self._below: list[Block] = []
         """Notices that were below an answer that is being continued; they return when it ends."""
+        self.more_below = NEW_BELOW
         self.unit, self._thinking = PASS, Thinking()
         self._going_on: tuple[int, tuple[int, int]] | None = None
         """The block of the answer being continued, and its extent before; None once the continuation is settled."""
@@ -109,14 +115,19 @@ class Transcript(MessageLines):
             self._thinking = Thinking()
         if kind == "user":
             self._going_on = None
-        self._blocks.add(Block(kind, name, self._text_width, formatted=self._shows_formatted))
+        self._blocks.add(self._block(kind, name, self._text_width))
         self._update_last()
+
+    def _block(self, kind: Kind, name: str, width: int) -> Block:
+        fold_key = with_own_keys(FOLD_KEY, self.app)
+        return Block(kind, name, width, formatted=self._shows_formatted, fold_key=fold_key)
 
     def open(self, messages: Iterable[Whole]) -> None:
         """Replace everything by the messages of an earlier conversation."""
         self.clear()
-        for kind, name, runs in messages:
-            block = Block(kind, name, 0)
+        for kind, name, runs, length in messages:
+            block = self._block(kind, name, 0)
+            block.length, block.done = length, kind == "thought"
             block.append(runs)
             self._blocks.add(block)
         self._lay_out_anew()
@@ -124,8 +135,9 @@ class Transcript(MessageLines):
 
     def add_whole(self, messages: Iterable[Whole]) -> None:
         """Add complete messages at the end."""
-        for kind, name, runs in messages:
+        for kind, name, runs, length in messages:
             self.start(kind, name)
+            self._blocks[-1].length = length
             self._add(runs)
 
     def add(self, text: str, ink: Ink = PLAIN) -> None:
@@ -319,7 +331,7 @@ class Transcript(MessageLines):
 
     @property
     def _more_below(self) -> str:
-        return NEW_BELOW if self._marked is None else BELOW_MARK
+        return self.more_below if self._marked is None else BELOW_MARK
 
     def _style(self, ink: Ink) -> Style:
         marked = "transcript--marked" if self.palette.colour else "lines--selected"
@@ -353,7 +365,7 @@ class Transcript(MessageLines):
             place = self._marked_line()
         top, height = self.scroll_offset.y, self.scrollable_content_region.height - 1
         if place is not None and not top <= place < top + height:
-            self.scroll_to(y=max(place - ROWS_ABOVE_MARK, 0), animate=False, immediate=True)
+            self.scroll_to(y=max(place - ROWS_AROUND_MARK, 0), animate=False, immediate=True)
 
     def unmark(self) -> None:
         """Remove the mark, and follow the end again if the view did before."""
@@ -405,14 +417,23 @@ def _ink(step: protocol.Step, token: int) -> Ink:
     return Ink("step", step.turn, step.index, len(step.token_ids), token, is_own(step, token))
 
 
-def messages_of(exchange: protocol.Exchange, turn: int = 0) -> tuple[Whole, Whole]:
-    """Return a question and its answer as messages, in the colours of its steps if these are known, as of a turn."""
+def messages_of(exchange: protocol.Exchange, turn: int = 0) -> list[Whole]:
+    """Return a question, the thoughts before its answer, if there are any, and the answer as messages; thoughts and
+    colours if the steps are known, as those of a turn.
+    """
+    steps, name = protocol.drawn(exchange.steps), name_of(exchange.model)
     runs = [
-        (piece, Ink("step", turn, place, len(step.pieces), token, len(step.pieces) > 1 and origin == "model"))
-        for place, step in enumerate(protocol.drawn(exchange.steps))
+        (
+            token < step.reasoning,
+            (piece, Ink("step", turn, place, len(step.pieces), token, len(step.pieces) > 1 and origin == "model")),
+        )
+        for place, step in enumerate(steps)
         for token, (piece, origin) in enumerate(zip(step.pieces, step.origins, strict=False))
-        if token >= step.reasoning
     ]
-    if "".join(piece for piece, _ in runs) != exchange.answer:
-        runs = [(exchange.answer, UNKNOWN)]
-    return ("user", "You", [(exchange.question, PLAIN)]), ("model", name_of(exchange.model), runs)
+    thoughts, said = ([run for thought, run in runs if thought is wanted] for wanted in (True, False))
+    if "".join(piece for piece, _ in said) != exchange.answer:
+        thoughts, said = [], [(exchange.answer, UNKNOWN)]
+    messages = [Whole("user", "You", [(exchange.question, PLAIN)])]
+    if "".join(piece for piece, _ in thoughts).strip():
+        messages.append(Whole("thought", f"{name}{THINKS}", thoughts, Thinking().after(steps).in_words()))
+    return [*messages, *[Whole("model", name, said)] * bool(exchange.answer or len(messages) == 1)]

@@ -2,8 +2,7 @@
 
 import random
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.bench.modelled import tree_of
 from ladechat.decoder.verify_mask import NO_PARENT
