@@ -57,6 +57,15 @@ TensorParallel = Annotated[
     int, typer.Option("--tensor-parallel", metavar="GPUS", help="Share a model too large for one GPU among several.")
 ]
 
+LookaheadParallel = Annotated[
+    int,
+    typer.Option(
+        "--lookahead-parallel",
+        metavar="GPUS",
+        help="Share each pass among several GPUs that hold the whole model each.",
+    ),
+]
+
 QUANTIZATIONS = ("int8", "int4")
 Quantize = Annotated[
     str | None,
@@ -109,6 +118,7 @@ class EngineOptions:
             learns; None: it does not.
         layer_search: seconds to search for better layers to skip, before the first answer.
         tensor_parallel: the number of GPUs that share the model.
+        lookahead_parallel: the number of GPUs that share the slots of each pass.
         passes: how llama.cpp computes the passes of a GGUF file.
         server: the address of a server that runs the model; None: this machine does.
         settings: the decoder, the given values of its parameters, and the sampling settings.
@@ -124,6 +134,7 @@ class EngineOptions:
     warm_start: WarmStart = None
     layer_search: LayerSearch = 0.0
     tensor_parallel: TensorParallel = 1
+    lookahead_parallel: LookaheadParallel = 1
     passes: Passes = "auto"
     server: Server = None
     settings: Settings = field(default_factory=Settings)
@@ -142,6 +153,11 @@ class EngineOptions:
         `-P` keeps the working directory off `sys.path`: else a file named torch.py in a model's folder would be run.
         """
         return [sys.executable, "-P", "-m", "ladechat", "engine", *self.arguments()]
+
+    @property
+    def processes(self) -> int:
+        """The number of processes that compute with the model."""
+        return max(self.tensor_parallel, self.lookahead_parallel)
 
     @property
     def named(self) -> str:

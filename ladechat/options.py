@@ -30,7 +30,7 @@ PREFERRED = ("model", "system", "max_new_tokens", *DRAWING)
 """The options for which the settings file has a value."""
 MOST_SEARCH_SECONDS = 86_400
 MOST_GPUS = 1024
-"""The most GPUs that can share a model. No machine has as many."""
+"""The most GPUs that can compute with a model. No machine has as many."""
 
 ENGINE = {
     name: kind for name, kind in get_type_hints(EngineOptions, include_extras=True).items() if name not in NO_OPTIONS
@@ -217,7 +217,7 @@ def _checked_settings(
     check_quantize(engine["quantize"])
     check_passes(engine["passes"])
     check_layer_search(engine["layer_search"])
-    check_tensor_parallel(engine["tensor_parallel"], engine["quantize"])
+    check_parallel(engine["tensor_parallel"], engine["lookahead_parallel"], engine["quantize"])
     parameters = {name: value for name in PARAMETERS if (value := given.pop(name)) is not None}
     first = preferences.decoder or catalog.first_decoder(engine["model"]).name
     decoder = chosen_decoder(given.pop("decoder"), given.pop("auto"), parameters, first)
@@ -328,15 +328,15 @@ def checked(decoder: str, parameters: Mapping[str, Value], sampling: Mapping[str
     return Settings(decoder=decoder, parameters=dict(parameters), **sampling)
 
 
-def check_tensor_parallel(gpus: int, quantize: str | None) -> None:
-    """Refuse fewer than one GPU, and quantised weights on several GPUs."""
-    if not 1 <= gpus <= MOST_GPUS:
-        fail(
-            f"A model cannot be shared among {in_short(gpus)} GPUs; "
-            "set 1, for no sharing, or more with --tensor-parallel."
-        )
-    if gpus > 1 and quantize is not None:
-        fail("Quantised weights cannot be shared among GPUs; leave out --quantize or --tensor-parallel.")
+def check_parallel(tensor: int, lookahead: int, quantize: str | None) -> None:
+    """Refuse fewer than one GPU, quantised weights on several GPUs, and two ways to use these at once."""
+    for option, gpus in {"--tensor-parallel": tensor, "--lookahead-parallel": lookahead}.items():
+        if not 1 <= gpus <= MOST_GPUS:
+            fail(f"A model cannot be shared among {in_short(gpus)} GPUs; set 1, for no sharing, or more with {option}.")
+        if gpus > 1 and quantize is not None:
+            fail(f"Quantised weights cannot be shared among GPUs; leave out --quantize or {option}.")
+    if tensor > 1 and lookahead > 1:
+        fail("A GPU has a part of the model or of the pass; leave out --tensor-parallel or --lookahead-parallel.")
 
 
 def check_quantize(quantize: str | None) -> None:

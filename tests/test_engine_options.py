@@ -47,9 +47,9 @@ def test_a_parameter_that_nobody_knows_is_left_out() -> None:
     ],
     ids=lambda settings: settings.decoder,
 )
-@pytest.mark.parametrize(("gpus", "quantize"), [(1, None), (2, None), (1, "int8")])
+@pytest.mark.parametrize(("gpus", "copies", "quantize"), [(1, 1, None), (2, 1, None), (1, 3, None), (1, 1, "int8")])
 def test_the_command_says_all_that_the_options_say(
-    settings: Settings, gpus: int, quantize: str | None, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, gpus: int, copies: int, quantize: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from ladechat.engine import server
     from ladechat.shell import cli
@@ -66,6 +66,7 @@ def test_the_command_says_all_that_the_options_say(
         maps=["one", "another"],
         layer_search=2.5,
         tensor_parallel=gpus,
+        lookahead_parallel=copies,
         settings=settings,
     )
     result = CliRunner().invoke(cli.app, ["engine", *options.arguments()])

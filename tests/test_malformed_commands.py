@@ -24,6 +24,7 @@ RAW_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u20
 COMMANDS = ["", "ask", "replay", "engine", "bench", "tune", "asK", "--", "-"]
 OPTIONS = [
     "--model", "-m", "--device", "--dtype", "--quantize", "--pool", "--maps", "--layer-search", "--tensor-parallel",
+    "--lookahead-parallel",
     "--decoder", "--auto", "--no-auto", "--window", "-W", "--ngram", "-N", "--guesses", "-G", "--nodes",
     "--pool-prompt", "--carriers", "--no-pool-accepted", "--temperature", "-T", "--top-k", "--top-p", "-P", "--min-p",
     "--repetition-penalty", "--seed", "--max-new-tokens", "--system", "--record", "--json", "--idle-limit", "-i",

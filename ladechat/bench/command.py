@@ -1,9 +1,11 @@
 """`ladechat bench`, from the options to the tables and an exit code."""
 
+import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -13,6 +15,7 @@ from ladechat.bench.questions import Question, read_questions
 from ladechat.model.checkpoint.fetch import fetch, start_libraries
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.kernels.build import Build
+from ladechat.model.parallel.workers import Workers, how_it_ended
 from ladechat.private_folder import keep_torch_caches_private
 from ladechat.terminal import say
 
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
 FAILED = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
+
+SECONDS_FOR_THE_REASON = 2.0
+"""Seconds before the error of a pass ends the run: if a worker process has died, that is said instead."""
 
 PIPE_COLUMNS = 120
 """The width of tables where the output is no terminal."""
@@ -69,7 +75,8 @@ def in_words(work: Callable[[], int], out_of_memory: str) -> int:
 
 def _measured(options: BenchOptions, questions: Sequence[Question], progress: "Stages") -> "BenchReport":
     asked = (options.model, options.device, options.dtype, progress)
-    loaded = load_model(*asked, options.quantize, options.maps, passes=options.passes)
+    workers = workers_for(options.tensor_parallel, options.lookahead_parallel)
+    loaded = load_model(*asked, options.quantize, options.maps, passes=options.passes, workers=workers)
     # Not before: importing these takes seconds, and errors in the options or the checkpoint are known by now.
     from ladechat.bench.layer_search import saved_layers, search_layers
     from ladechat.bench.measure import answers_in_all, measure
@@ -99,6 +106,27 @@ def _measured(options: BenchOptions, questions: Sequence[Question], progress: "S
     return make_report(loaded, threads, prompts, rounds, options.max_new_tokens)
 
 
+def workers_for(tensor_parallel: int, lookahead_parallel: int) -> Workers | None:
+    """Return the processes that compute with the model beside this one; None if there are none.
+
+    Args:
+        tensor_parallel: the number of processes that share the model.
+        lookahead_parallel: the number of processes that share each pass.
+    """
+    processes = max(tensor_parallel, lookahead_parallel)
+
+    def ended(exit_code: int) -> None:
+        if exit_code:  # else the measurement is over
+            Console(stderr=True).show_cursor()
+            os._exit(exit_with(how_it_ended(exit_code), FAILED))
+
+    def failed(error: Exception) -> NoReturn:
+        time.sleep(SECONDS_FOR_THE_REASON)
+        raise error
+
+    return Workers(processes, lookahead_parallel > 1, ended, failed) if processes > 1 else None
+
+
 def load_model(
     model: str,
     device: str,
@@ -108,6 +136,7 @@ def load_model(
     maps: Sequence[Path] = (),
     kernels: bool = True,
     passes: str = "auto",
+    workers: Workers | None = None,
 ) -> "LoadedModel":
     """Load the model to measure, as the engine does; without our kernels, with the default number of threads."""
     progress.begin(f"looking for {model}")
@@ -121,12 +150,12 @@ def load_model(
 
     torch.set_num_threads(default_threads())
     if kernels:
-        leave_a_core_free()
+        leave_a_core_free(workers.processes if workers else 1)
     build = Build() if kernels else None
     if (why := slower_on_cpu(choose_device(device), dtype)) is not None:
         progress.say(f"Everything takes long here: {why}.")
     given = (folder, model, device, dtype, progress.begin, progress.reach)
-    loaded = load(*given, quantize=quantize, kernels=build, maps=maps, passes=passes)
+    loaded = load(*given, workers, quantize=quantize, kernels=build, maps=maps, passes=passes)
     loaded.runner.use_graphs()
     return loaded
 

@@ -256,6 +256,8 @@ def why_unusable(name: str, loaded: LoadedModel) -> str | None:
     """Return why a model that verifies trees does not support a method, in a sentence; None if it does."""
     if name in TRANSFORMERS and loaded.model is None:
         return "transformers has no model of it: llama.cpp computes this GGUF file."
+    if name in TRANSFORMERS and loaded.model.tp_size is not None:
+        return "transformers would run it in one process, and several share it."
     if name not in DECODERS or not loaded.runner.capabilities.tree_attention:
         return None
     return registry.why_unusable(DECODERS[name], loaded.runner, loaded.maps.by_kind, loaded.maps.missing)

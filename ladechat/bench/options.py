@@ -46,6 +46,8 @@ class BenchOptions:
         json: the file for the figures, if any.
         plot: the file for the plot, if any.
         layer_search: seconds to search for better layers to skip.
+        tensor_parallel: the number of GPUs that share the model.
+        lookahead_parallel: the number of GPUs that share the slots of each pass.
     """
 
     model: str
@@ -63,6 +65,8 @@ class BenchOptions:
     json: Path | None
     plot: Path | None
     layer_search: float = 0.0
+    tensor_parallel: int = 1
+    lookahead_parallel: int = 1
 
     def check(self) -> None:
         """Check the options before anything is loaded.

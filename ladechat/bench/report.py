@@ -108,7 +108,7 @@ def show(report: BenchReport, console: Console) -> None:
 
 def _threads(about: Mapping[str, Any]) -> str:
     """Return, on a CPU, a line about the threads of ladechat's decoders and those of transformers."""
-    if not about["device"].startswith("cpu"):
+    if "cpu" not in about["device"]:
         return ""
     theirs = next((about["threads"][name]["torch"] for name in TRANSFORMERS if name in about["threads"]), None)
     own = about["threads"][PLAIN]

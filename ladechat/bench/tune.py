@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from itertools import zip_longest
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from rich.table import Table
 from ladechat.bench.command import in_words, load_model, stages, tables_console
 from ladechat.bench.questions import Question, read_questions
 from ladechat.catalog import DECODERS
+from ladechat.model.parallel.workers import Workers
 
 if TYPE_CHECKING:
     from ladechat.bench.command import Stages
@@ -33,17 +35,26 @@ SECONDS = 80.0
 """No question is started after this time: the acceptance rates of earlier ones are good enough."""
 
 
-def run(model: str, device: str, dtype: str, quantize: str | None = None, passes: str = "auto") -> int:
+def run(
+    model: str,
+    device: str,
+    dtype: str,
+    quantize: str | None = None,
+    passes: str = "auto",
+    workers: Workers | None = None,
+) -> int:
     """Time passes, let the adaptive policy learn from questions, and print what it knows.
 
     The costs are saved, so the next session need not time passes. Returns the exit code, as that of `bench`.
     """
-    return in_words(lambda: _tune(model, device, dtype, quantize, passes), "Use a smaller model, or --dtype bfloat16.")
+    work = partial(_tune, model, device, dtype, quantize, passes, workers)
+    return in_words(work, "Use a smaller model, or --dtype bfloat16.")
 
 
-def _tune(model: str, device: str, dtype: str, quantize: str | None, passes: str) -> int:
+def _tune(model: str, device: str, dtype: str, quantize: str | None, passes: str, workers: Workers | None) -> int:
     with stages() as progress:
-        loaded = load_model(model, device, dtype, progress, quantize, passes=passes)
+        loaded = load_model(model, device, dtype, progress, quantize, passes=passes, workers=workers)
+        from ladechat.bench.modelled import show_model
         from ladechat.bench.options import BenchRefused
         from ladechat.model.loaded import pass_facts
         from ladechat.tuning.costs import PassCosts
@@ -66,6 +77,8 @@ def _tune(model: str, device: str, dtype: str, quantize: str | None, passes: str
     console.print(f"{loaded.name} on {loaded.device}, {loaded.dtype}{quantised}")
     show(measured, [one for one in forecasts if one.drafting][-LATEST:], console)
     show_settings(settings, console)
+    if workers is None and loaded.runner.device.type == "cuda":
+        show_model(settings, costs, console)
     if answered < len(questions) or tokens < MAX_NEW_TOKENS:
         asked = f"{answered} of {len(questions)} questions, in answers of up to {tokens} tokens"
         console.print(f"Passes take long here, so acceptance was learnt from {asked}.")

@@ -20,10 +20,13 @@ class Capabilities:
         single_token: the reason, as a sentence, why each pass takes one slot; None where it takes any tree of slots.
         logits_only: the reason, as a sentence, why passes give no hidden states; None where they do, see
             `Runner.forward_hidden`.
+        processes: the number of processes that divide the slots of a pass: of those below slot 0 each computes its
+            part.
     """
 
     single_token: str | None = None
     logits_only: str | None = "Its passes give logits alone."
+    processes: int = 1
 
     @property
     def tree_attention(self) -> bool:

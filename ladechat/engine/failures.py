@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ladechat import catalog
 from ladechat.model.checkpoint.faults import first_sentence, raised_by_a_library
 from ladechat.model.checkpoint.files import LoadError
-from ladechat.model.parallel.workers import OUT_OF_MEMORY
+from ladechat.model.parallel.workers import OUT_OF_MEMORY, how_it_ended
 from ladechat.protocol import Failed, Settings
 
 if TYPE_CHECKING:
@@ -43,12 +43,10 @@ def pool_file(error: Exception, fatal: bool) -> Failed:
 def worker_ended(exit_code: int) -> Failed:
     """Return the event for the end of a worker process, without which no pass can run."""
     if exit_code == OUT_OF_MEMORY:
-        message = "The memory of one of the processes that share the model is used up."
         hint = "Start with a larger --tensor-parallel, a smaller W and G, or --dtype bfloat16."
-        return Failed(code="out_of_memory", message=message, hint=hint, fatal=True)
-    how = f"by signal {-exit_code}" if exit_code < 0 else f"with exit code {exit_code}"
-    message = f"One of the processes that share the model has ended ({how}), and the others cannot go on without it."
-    return Failed(code="internal", message=message, hint="The engine's log may say why.", fatal=True)
+        return Failed(code="out_of_memory", message=how_it_ended(exit_code), hint=hint, fatal=True)
+    hint = "The engine's log may say why."
+    return Failed(code="internal", message=how_it_ended(exit_code), hint=hint, fatal=True)
 
 
 def passes_made_smaller(settings: Settings, turn: int | None) -> Failed:

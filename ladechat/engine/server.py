@@ -50,7 +50,7 @@ def serve(options: EngineOptions) -> int:
     """
     folder = local_folder(options.model)
     stream, inbox = begin_stream(options, _fingerprint(folder) if folder else None)
-    workers = _workers(options.tensor_parallel, stream) if options.tensor_parallel > 1 else None
+    workers = _workers(options, stream) if options.processes > 1 else None
 
     def load_and_serve() -> int:
         report = LoadingReport(stream, STAGES + (options.layer_search > 0))
@@ -267,8 +267,8 @@ class Engine:
                 self._stream.emit(pool_file(error, fatal=False))
 
 
-def _workers(processes: int, stream: EventStream) -> Workers:
-    """Return the processes that share the model with this one, which ends when one of them does."""
+def _workers(options: EngineOptions, stream: EventStream) -> Workers:
+    """Return the processes that compute with the model beside this one, which ends when one of them does."""
 
     def ended(exit_code: int) -> None:
         stream.emit(worker_ended(exit_code))
@@ -280,7 +280,7 @@ def _workers(processes: int, stream: EventStream) -> Workers:
         stream.emit(unexpected(error, turn=None, fatal=True))
         stream.end_process(1)
 
-    return Workers(processes, ended, failed)
+    return Workers(options.processes, options.lookahead_parallel > 1, ended, failed)
 
 
 def _load(options: EngineOptions, report: LoadingReport, workers: Workers | None = None) -> "LoadedModel":

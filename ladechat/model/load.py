@@ -37,7 +37,7 @@ def load(
         dtype: "auto", or torch's name of a floating-point type.
         report: called with each stage.
         progress: called with the fraction of the weights that is read.
-        workers: the other processes that share the model, if there are any.
+        workers: the other processes that compute with the model, if there are any.
         quantize: how its weights are quantised while they are read: "int8" or "int4"; None: not at all.
         kernels: the kernels for a model in float32 on a CPU; None leaves it to torch.
         maps: files of trained maps and heads, named by the user.
@@ -50,7 +50,7 @@ def load(
     """
     with faults_said(name, memory_is_used_up):
         if stays_packed(folder) if packed is None else packed and is_gguf(folder):
-            check_options(name, dtype, quantize, workers is not None, maps)
+            check_options(name, dtype, quantize, workers.option if workers else None, maps)
             return load_packed(folder, name, device, passes, report, progress, kernels)
         from ladechat.model.load_checkpoint import load_checkpoint  # and with it transformers: seconds, and 150 MB
 

@@ -40,8 +40,9 @@ from ladechat.model.loading.self_check import choose_runner
 from ladechat.model.loading.token_ids import beyond_embeddings, end_tokens
 from ladechat.model.loading.tokenizer import checkpoint_tokenizer
 from ladechat.model.loading.weights import adapter_notice, freed_at_once, load_weights
-from ladechat.model.parallel.rank0 import Rank0Runner
-from ladechat.model.parallel.shards import check_shards, devices_for, join_group, shards_of
+from ladechat.model.parallel.part import PartRunner
+from ladechat.model.parallel.rank0 import LookaheadRank0, Rank0Runner
+from ladechat.model.parallel.shards import check_copies, check_shards, devices_for, join_group, shards_of
 from ladechat.model.parallel.workers import Workers
 from ladechat.model.runners.cache_probe import UnsupportedModel
 from ladechat.model.runners.cpu_layers import fuse_layers
@@ -60,7 +61,7 @@ class _Plan:
     """The facts about a checkpoint that are read before its weights.
 
     Attributes:
-        devices: that of each process; one where the model is not shared.
+        devices: that of each process; one where there are no others.
         dtype: the type in which it computes.
         own_dtype: the type in which its weights are read if they are packed at once: 16 bits, or `dtype`.
         cache_bytes: the memory for a useful cache.
@@ -148,7 +149,7 @@ def load_checkpoint(
         layers=int(text.num_hidden_layers),
         vocabulary=vocabulary,
         context_length=plan.context_length,
-        device=device_name(place) + products if workers is None else f"{len(plan.devices)} × {device_name(place)}",
+        device=_device(place, workers) + products,
         dtype=str(model.dtype).removeprefix("torch."),
         quantization=gguf.quantization if gguf else plan.method or quantize,
         sampling_defaults=generation.sampling,
@@ -167,7 +168,7 @@ def _find(folder: Path, name: str, quantize: str | None, workers: Workers | None
         check_files(folder, name)
         return None
     gguf = read_gguf(folder, name)
-    option = "--quantize" if quantize else "--tensor-parallel" if workers else None
+    option = "--quantize" if quantize else workers.option if workers else None
     if option is not None:
         message = f"{name} is a GGUF file, which transformers can only unpack, on one device."
         raise LoadError("load_failed", message, f"Leave {option} away, or give the model that it was made from.")
@@ -186,7 +187,7 @@ def _read(
     """Read the facts about a model; refuse one that this machine cannot compute with."""
     config = _config(folder, name, gguf)
     text = config.get_text_config()
-    devices = devices_for(workers.processes, device) if workers else [choose_device(device)]
+    devices = devices_for(workers.processes, device, workers.option) if workers else [choose_device(device)]
     place, method = devices[0], quantization_method(config)
     number_type = choose_dtype(
         "bfloat16" if dtype == "auto" and quantize == "int4" and place.type != "cpu" else dtype, place, config
@@ -197,7 +198,9 @@ def _read(
         raise _unsupported(f"The config.json of {name} says that it has {context_length} positions (rope_parameters).")
     cache_bytes = useful_cache_bytes(text, context_length, number_type)
     unpacked = gguf.parameters if gguf else None
-    if workers:
+    if workers and workers.whole:
+        check_copies(folder, name, config, devices, number_type, cache_bytes, workers.option)
+    elif workers:
         check_shards(folder, name, config, devices, number_type, cache_bytes)
     else:
         if check_quantization(name, config, place) and gguf is None:
@@ -227,7 +230,7 @@ def _build(
     """Return the model with its weights; of a shared one, the shard of this process, after starting the others."""
     mesh = None
     if workers:
-        first, *others = shards_of(folder, name, plan.devices, plan.dtype, plan.context_length)
+        first, *others = shards_of(folder, name, plan.devices, plan.dtype, plan.context_length, workers.whole)
         workers.start(others)
         mesh = join_group(first)
     return load_weights(folder, name, plan.devices[0], read_as, plan.method is not None, progress, mesh, quantize)
@@ -239,7 +242,19 @@ def _check(model: PreTrainedModel, context_length: int, workers: Workers | None)
         runner = choose_runner(model, context_length)
     except UnsupportedModel as error:
         raise _unsupported(str(error)) from error
-    return Rank0Runner(runner, workers) if workers else runner
+    if workers is None or not workers.whole:
+        return Rank0Runner(runner, workers) if workers else runner
+    try:
+        return LookaheadRank0(PartRunner(runner, 0, workers.processes), workers)
+    except UnsupportedModel as error:
+        raise LoadError("unsupported_architecture", str(error), f"Leave {workers.option} out.") from error
+
+
+def _device(place: torch.device, workers: Workers | None) -> str:
+    """Return the name of the device, and how many such there are: passes that are shared otherwise cost otherwise."""
+    if workers is None:
+        return device_name(place)
+    return f"{workers.processes} × {device_name(place)}{', each the whole model' if workers.whole else ''}"
 
 
 def _config(folder: Path, name: str, gguf: GgufFile | None) -> Any:

@@ -49,14 +49,14 @@ CHECK_COPY = "Check that the file is complete; download it again, or give anothe
 NO_TEMPLATE = "This file has no chat template, so it is asked in plain text: it was hardly made for conversations."
 
 
-def check_options(name: str, dtype: str, quantize: str | None, shared: bool, maps: Sequence[Path]) -> None:
-    """Refuse options that change what a GGUF file computes with.
+def check_options(name: str, dtype: str, quantize: str | None, shared: str | None, maps: Sequence[Path]) -> None:
+    """Refuse options that change what a GGUF file computes with; `shared` is that of several processes.
 
     Raises:
         LoadError: one is given.
     """
-    given = {"--dtype": dtype != "auto", "--quantize": quantize is not None, "--tensor-parallel": shared}
-    option = next((option for option, is_given in {**given, "--maps": bool(maps)}.items() if is_given), None)
+    given = {"--dtype": dtype != "auto", "--quantize": quantize, shared: shared, "--maps": maps}
+    option = next((option for option, is_given in given.items() if is_given), None)
     if option is not None:
         message = f"{name} is a GGUF file, which llama.cpp computes with as it is."
         raise LoadError("load_failed", message, f"Leave {option} away, or give the model that it was made from.")

@@ -41,16 +41,19 @@ from ladechat.engine_options import (
     Dtype,
     EngineOptions,
     LayerSearch,
+    LookaheadParallel,
     Maps,
     Model,
     Passes,
     Quantize,
+    TensorParallel,
     found_anywhere,
 )
 from ladechat.export.command import export
 from ladechat.options import (
     check_layer_search,
     check_length,
+    check_parallel,
     check_parameters,
     check_passes,
     check_quantize,
@@ -87,6 +90,7 @@ app.add_typer(conversation_commands, name="conversations")
 app.command(context_settings=MORE_WORDS)(race)
 app.command()(learn)
 
+PARALLEL = ("tensor_parallel", "lookahead_parallel")
 MaxNewTokens = Annotated[int | None, typer.Option(help="The longest answer, in tokens.")]
 Record = Annotated[
     str | None,
@@ -257,6 +261,8 @@ def bench(
     passes: Passes = "auto",
     maps: Maps = None,
     layer_search: LayerSearch = 0.0,
+    tensor_parallel: TensorParallel = 1,
+    lookahead_parallel: LookaheadParallel = 1,
     decoders: Annotated[
         str | None,
         typer.Option(
@@ -285,7 +291,8 @@ def bench(
     check_streams(STANDARD_OUTPUT)
     servers = servers or ([model] if is_server(model) else [])
     if servers:
-        for name in ("device", "dtype", "quantize", "passes", "maps", "layer_search", "decoders", "settings", "plot"):
+        engines_own = ("device", "dtype", "quantize", "passes", "maps", "layer_search", *PARALLEL)
+        for name in (*engines_own, "decoders", "settings", "plot"):
             if is_given(name, context):
                 fail(f"{option_of(name)} is for decoders of this program, and a server has its own; leave it out.")
         check_count("--rounds", rounds, 1)
@@ -297,6 +304,7 @@ def bench(
     check_quantize(quantize)
     check_passes(passes)
     check_layer_search(layer_search)
+    check_parallel(tensor_parallel, lookahead_parallel, quantize)
     options = BenchOptions(
         model=model,
         device=device,
@@ -313,6 +321,8 @@ def bench(
         json=json,
         plot=plot,
         layer_search=layer_search,
+        tensor_parallel=tensor_parallel,
+        lookahead_parallel=lookahead_parallel,
     )
     from ladechat.bench.command import run
 
@@ -326,15 +336,20 @@ def tune(
     dtype: Dtype = "auto",
     quantize: Quantize = None,
     passes: Passes = "auto",
+    tensor_parallel: TensorParallel = 1,
+    lookahead_parallel: LookaheadParallel = 1,
 ) -> None:
     """Time passes of several sizes here, and see how many tokens a pass auto drafts because of that."""
     check_streams(STANDARD_OUTPUT)
     check_quantize(quantize)
     check_passes(passes)
+    check_parallel(tensor_parallel, lookahead_parallel, quantize)
     check_runs_here(model, "tune")
+    from ladechat.bench.command import workers_for
     from ladechat.bench.tune import run
 
-    raise typer.Exit(run(model, device, dtype, quantize, passes))
+    workers = workers_for(tensor_parallel, lookahead_parallel)
+    raise typer.Exit(run(model, device, dtype, quantize, passes, workers))
 
 
 def _numbers(text: str) -> tuple[int, ...]:

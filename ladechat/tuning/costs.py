@@ -18,6 +18,7 @@ BUDGET_SECONDS = 1.0  # no further round starts after so long
 TOO_DEAR = 8.0  # a pass of more than so many plain ones hardly pays: larger ones are not timed but extrapolated
 NEARLY_FREE = 1.3  # plain passes
 EVERYWHERE, NEARBY = 0.04, 0.12  # how far a timed pass corrects all sizes, and neighbouring ones in addition
+BRANCH = 4  # slots in each branch of a timed pass that several processes divide: a chain cannot be divided
 MOST_OFF = 2.0  # a single stall is no slow machine: a pass counts as at most this many times the expected time
 
 
@@ -96,11 +97,20 @@ class PassCosts:
 
 def timed_pass(runner: Runner, slots: int) -> float:
     """Return the seconds of a pass of so many slots, for which the context must have room. The cache stays as it is."""
+    tree = SlotTree.chain([0] * slots) if runner.capabilities.processes == 1 else _branches(slots)
     started = time.perf_counter()
-    runner.argmax(runner.forward(SlotTree.chain([0] * slots)))
+    runner.argmax(runner.forward(tree))
     seconds = time.perf_counter() - started
     runner.commit([])
     return seconds
+
+
+def _branches(slots: int) -> SlotTree:
+    """Return a tree of so many slots: branches of `BRANCH` slots below slot 0."""
+    tree = SlotTree(0)
+    for slot in range(1, slots):
+        tree.add(slot - 1 if slot % BRANCH != 1 else 0, slot // BRANCH)
+    return tree
 
 
 def read_costs(file: Path) -> dict[int, float] | None:

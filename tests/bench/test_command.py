@@ -26,9 +26,12 @@ from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import DecoderInfo, Parameter
 from ladechat.shell import cli
 from tests.bench.made_up import Scripted
+from tests.checkpoints import save
 from tests.engine.tokenizers import byte_level
 from tests.gguf_files import write_gguf
+from tests.model.parallel.group import forked_workers
 from tests.packed import tiny_model
+from tests.tiny import random_model
 
 
 def bench(*arguments: str | Path) -> Result:
@@ -64,6 +67,17 @@ def test_one_run_measures_everybody_on_every_prompt(short: list[str]) -> None:
     assert set(content["methods"]) == set(names) and all(name in printed for name in names)
     assert all(each["overall"]["exact"] for each in content["methods"].values())
     assert content["methods"]["autoregressive"]["overall"]["speedup"] == 1.0
+
+
+@pytest.mark.parametrize("option", ["--tensor-parallel", "--lookahead-parallel"])
+def test_several_processes_are_measured_as_one_is(short: list[str], option: str, tmp_path: Path) -> None:
+    even = save(tmp_path / "even", random_model(5, vocab_size=len(byte_level()) + len(byte_level()) % 2))
+    with forked_workers() as others:
+        content, _ = measured(short, "--model", even, option, "2", "--settings", "5,3,5", "--dtype", "float64")
+    assert len(others) == 1 and content["device"].startswith("2 × cpu")
+    assert {"lookahead 5,3,5", "auto", "suffix", "autoregressive"} <= set(content["methods"])
+    assert ("transformers" in content["methods"]) == (option == "--lookahead-parallel")
+    assert all(each["overall"]["exact"] for each in content["methods"].values())
 
 
 def test_what_is_measured_computes_with_the_threads_of_the_app_and_finds_what_that_has_saved(

@@ -2,7 +2,10 @@
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 from gguf import GGMLQuantizationType as Kind
 from rich.console import Console
@@ -11,9 +14,11 @@ from typer.testing import CliRunner, Result
 from ladechat.bench import tune as module
 from ladechat.bench.figures import figures
 from ladechat.bench.methods import TimedAnswer
+from ladechat.bench.modelled import modelled, show_model
 from ladechat.bench.prompts import BenchPrompt
 from ladechat.bench.questions import Question
 from ladechat.shell import cli
+from tests.model.parallel.group import forked_workers
 from tests.packed import tiny_file
 
 
@@ -43,6 +48,33 @@ def test_costs_and_choices_are_those_of_the_model_as_it_is_asked_for(
         assert part in result.stdout
     headings = next(line for line in result.stdout.splitlines() if "tok/s" in line).strip("┃ ").split("┃")
     assert len({heading.strip() for heading in headings}) == len(headings) == 6
+
+
+@pytest.mark.usefixtures("few_questions")
+def test_costs_of_several_processes_are_those_of_shared_passes(checkpoint: Path) -> None:
+    with forked_workers() as others:
+        result = tune("--model", checkpoint, "--lookahead-parallel", "2")
+    assert result.exit_code == 0, result.output
+    assert len(others) == 1 and "2 × cpu" in result.stdout and "Lookahead decoding, measured" in result.stdout
+
+
+def test_several_gpus_are_modelled_from_the_costs_of_one() -> None:
+    """A pass takes 10 ms and 1 ms a slot, so that of 40 slots takes 50."""
+    costs: Any = SimpleNamespace(curve=lambda most: 0.01 + 0.001 * np.arange(1, most + 1))
+    rounds = [
+        {name: [answered(0.2 if name == "autoregressive" else 0.15)] for name in ("autoregressive", "lookahead 5,3,5")}
+    ]
+    prompts = [BenchPrompt("chat", "one", [1], (1,) * 9)]
+    methods = {name: figures(name, rounds, prompts) for name in rounds[0]}
+    one = methods["lookahead 5,3,5"]
+    speeds = [modelled(one, (5, 3, 5), costs, gpus) for gpus in (1, 2, 4, 8)]
+    assert one.tokens_per_second is not None
+    assert 0.9 * one.tokens_per_second < speeds[0] < one.tokens_per_second  # what is exchanged takes time
+    assert speeds == sorted(speeds) and speeds[1] > one.tokens_per_second
+    console = Console(record=True, width=100)
+    show_model(methods, costs, console)
+    shown = console.export_text()
+    assert "modelled" in shown and "not measured" in shown and f"{speeds[2]:.1f}" in shown
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ class Forked(ProcessLine):
 
         def run() -> int:
             with (
-                patch.object(workers, "subprocess", SimpleNamespace(Popen=_worker)),
+                patch.object(workers, "subprocess", SimpleNamespace(Popen=forked_worker)),
                 patch.object(server, "collect_rarely", lambda: None),
                 patch.object(template, "_renderer", template._Renderer()),  # the parent's answers the parent
             ):
@@ -84,7 +84,8 @@ class Forked(ProcessLine):
         super().__init__(process, os.fdopen(commands, "wb"), os.fdopen(events, "rb"), os.fdopen(log, "rb"))
 
 
-def _worker(command: Sequence[str], stdin: int, stdout: int) -> Child:
+def forked_worker(command: Sequence[str], stdin: int, stdout: int) -> Child:
+    """Start the program of a worker as a copy of this process."""
     assert command[1:] == ["-P", "-m", workers.__name__]
     return Child(workers.main, stdin, stdout, stdout)
 

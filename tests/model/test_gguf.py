@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -275,8 +276,11 @@ def test_a_file_that_is_cut_off_or_none_is_refused(file: Path, part: float | Non
     assert_refused(lambda: loaded(file), "load_failed", "cannot be read as a GGUF file")
 
 
+SHARED = SimpleNamespace(option="--lookahead-parallel")
+
+
 @pytest.mark.parametrize(
-    ("options", "option"), [({"quantize": "int8"}, "--quantize"), ({"workers": object()}, "--tensor-parallel")]
+    ("options", "option"), [({"quantize": "int8"}, "--quantize"), ({"workers": SHARED}, "--lookahead-parallel")]
 )
 def test_its_weights_are_neither_quantised_anew_nor_shared(file: Path, options: dict[str, Any], option: str) -> None:
     assert option in assert_refused(lambda: loaded(file, **options), "load_failed", "is a GGUF file").hint

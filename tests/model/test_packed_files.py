@@ -4,6 +4,7 @@ import random
 import signal
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gguf
@@ -175,9 +176,12 @@ def test_marks_that_a_file_takes_for_usual_tokens_are_marks(tmp_path: Path) -> N
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
+SHARED = SimpleNamespace(option="--tensor-parallel")
+
+
 @pytest.mark.parametrize(
     ("options", "option"),
-    [({"quantize": "int8"}, "--quantize"), ({"workers": object()}, "--tensor-parallel"), ({"maps": ["a"]}, "--maps")],
+    [({"quantize": "int8"}, "--quantize"), ({"workers": SHARED}, "--tensor-parallel"), ({"maps": ["a"]}, "--maps")],
 )
 def test_options_that_change_what_it_computes_with_are_refused(options: dict[str, Any], option: str) -> None:
     path = tiny_file(0, kind=Kind.Q8_0)

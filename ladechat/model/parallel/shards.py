@@ -1,7 +1,8 @@
-"""Tensor parallelism: a model shared by several processes of this machine, by transformers' plan for its type.
+"""The devices and the shards of the processes that compute with a model together, and how these find each other.
 
-Each process has a part of the heads and of the MLP's inner columns of every layer; the partial results of both are
-summed (Shoeybi et al. 2019, Megatron-LM).
+In tensor parallelism, by transformers' plan for the model's type, each has a part of the heads and of the MLP's inner
+columns of every layer; the partial results of both are summed (Shoeybi et al. 2019, Megatron-LM). In lookahead
+parallelism the shard is the whole model.
 """
 
 import contextlib
@@ -27,6 +28,7 @@ from ladechat.model.loading.needed_memory import weight_bytes
 from ladechat.private_folder import NotPrivate, private_folder, private_path
 
 OPTION = "--tensor-parallel"
+"""The option of the sentences that only tensor parallelism needs."""
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 
 SECONDS_OF_A_GROUP = 30 * 24 * 3600.0
@@ -48,6 +50,7 @@ class Shard:
         device: the device for this shard.
         rank: the number of this process; 0 is the engine.
         processes: the number of processes.
+        whole: whether it is the whole model.
         store: the file in which the processes find each other, see `meeting_place`.
     """
 
@@ -58,11 +61,12 @@ class Shard:
     device: torch.device
     rank: int
     processes: int
+    whole: bool
     store: Path
 
 
-def devices_for(processes: int, wanted: str) -> list[torch.device]:
-    """Return the device of each process: a separate GPU, or the CPU if requested.
+def devices_for(processes: int, wanted: str, option: str) -> list[torch.device]:
+    """Return the device of each process: a separate GPU, or the CPU if requested. `option` is named in messages.
 
     Raises:
         LoadError: there are fewer GPUs, or another device is requested.
@@ -70,14 +74,14 @@ def devices_for(processes: int, wanted: str) -> list[torch.device]:
     if wanted == "cpu":
         return [torch.device("cpu")] * processes
     if wanted not in ("auto", "cuda"):
-        message = f"{OPTION} shares a model among GPUs of one machine, and {wanted!r} does not name those."
+        message = f"{option} shares the work among GPUs of one machine, and {wanted!r} does not name those."
         hint = "Use --device auto, cuda or cpu; CUDA_VISIBLE_DEVICES says which GPUs torch sees."
         raise LoadError("load_failed", message, hint)
     found = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if found < processes:
         there = "is one" if found == 1 else f"are {found}" if found else "is none"
-        message = f"{OPTION} {processes} needs {processes} GPUs that torch can use, and there {there} here."
-        raise LoadError("load_failed", message, f"Use a smaller number, or leave {OPTION} out.")
+        message = f"{option} {processes} needs {processes} GPUs that torch can use, and there {there} here."
+        raise LoadError("load_failed", message, f"Use a smaller number, or leave {option} out.")
     return [torch.device("cuda", index) for index in range(processes)]
 
 
@@ -94,9 +98,7 @@ def check_shards(
         hint = f"Install it beside ladechat: {command_for_extra('tensor-parallel')}"
         message = f"{OPTION} needs the package accelerate, for transformers loads shards with it, and that is not here."
         raise LoadError("missing_package", message, hint)
-    if getattr(config, "quantization_config", None) or getattr(text, "quantization_config", None):
-        message = f"{name} is quantised, and {OPTION} shares plain weights only."
-        raise LoadError("load_failed", message, f"Use a copy that is not quantised, or leave {OPTION} out.")
+    _check_plain(name, config, OPTION)
     if not getattr(text, "base_model_tp_plan", None):
         message = f"transformers has no plan how to share a model of type {config.model_type!r} among processes."
         raise LoadError("unsupported_architecture", message, f"Leave {OPTION} out, or use another model.")
@@ -116,13 +118,36 @@ def check_shards(
             message = f"{name} has {count} {what}, which cannot be divided among {processes} processes."
             raise LoadError("load_failed", message, f"Use {OPTION} with a number that divides it.")
     weights = int(weight_bytes(folder, dtype)[0] * share_of_each(config, processes))
+    parts = f"{processes} shards, {in_words(weights)} of weights in each as {str(dtype).removeprefix('torch.')}"
+    _check_fit(name, devices, weights + cache_bytes // processes, parts, "Share it among more GPUs")
+
+
+def check_copies(
+    folder: Path, name: str, config: Any, devices: list[torch.device], dtype: torch.dtype, cache_bytes: int, option: str
+) -> None:
+    """Refuse a model that not every process can hold as a whole.
+
+    Raises:
+        LoadError: it is refused; the message says why.
+    """
+    _check_plain(name, config, option)
+    weights = weight_bytes(folder, dtype)[0]
+    parts = f"{len(devices)} copies, {in_words(weights)} of weights in each as {str(dtype).removeprefix('torch.')}"
+    _check_fit(name, devices, weights + cache_bytes, parts, f"Use {OPTION} in its place")
+
+
+def _check_plain(name: str, config: Any, option: str) -> None:
+    if any(getattr(one, "quantization_config", None) for one in (config, config.get_text_config())):
+        message = f"{name} is quantised, and {option} shares plain weights only."
+        raise LoadError("load_failed", message, f"Use a copy that is not quantised, or leave {option} out.")
+
+
+def _check_fit(name: str, devices: list[torch.device], bytes_of_each: int, parts: str, way_out: str) -> None:
     for device in dict.fromkeys(devices):
-        here = devices.count(device)  # on a CPU all of them share the memory
-        needed, free = here * (weights + cache_bytes // processes), free_memory(device)
+        needed, free = devices.count(device) * bytes_of_each, free_memory(device)  # on a CPU all share the memory
         if free is not None and needed > free:
-            parts = f"{processes} shards, {in_words(weights)} of weights in each as {str(dtype).removeprefix('torch.')}"
             message = f"{name} needs {in_words(needed)} of memory on {device} ({parts}), and {in_words(free)} are free."
-            hint = "Share it among more GPUs, use a smaller model, or close what else uses this memory."
+            hint = f"{way_out}, use a smaller model, or close what else uses this memory."
             raise LoadError("out_of_memory", message, hint)
 
 
@@ -140,16 +165,16 @@ def share_of_each(config: Any, processes: int) -> float:
 
 
 def shards_of(
-    folder: Path, name: str, devices: list[torch.device], dtype: torch.dtype, context_length: int
+    folder: Path, name: str, devices: list[torch.device], dtype: torch.dtype, context_length: int, whole: bool
 ) -> list[Shard]:
-    """Return the shard of each process, that of rank 0 first.
+    """Return the shard of each process, that of rank 0 first; if `whole`, each is the model.
 
     Raises:
         LoadError: there is no private folder in which the processes can find each other.
     """
     store = meeting_place(private_path("groups"))
     return [
-        Shard(folder, name, dtype, context_length, device, rank, len(devices), store)
+        Shard(folder, name, dtype, context_length, device, rank, len(devices), whole, store)
         for rank, device in enumerate(devices)
     ]
 
@@ -167,7 +192,7 @@ def meeting_place(folder: Path) -> Path:
         folder = private_folder(folder)
     except NotPrivate as error:
         message = f"The processes that share a model find each other in a folder of their own, and {error}"
-        hint = f"Set XDG_CACHE_HOME to a folder of yours, or leave {OPTION} out."
+        hint = "Set XDG_CACHE_HOME to a folder of yours, or use one process."
         raise LoadError("load_failed", message, hint) from error
     for old in folder.iterdir():
         with contextlib.suppress(OSError):
@@ -176,8 +201,11 @@ def meeting_place(folder: Path) -> Path:
     return folder / secrets.token_hex(16)
 
 
-def join_group(shard: Shard) -> DeviceMesh:
-    """Join the process group, and wait for all processes."""
+def join_group(shard: Shard) -> DeviceMesh | None:
+    """Join the process group, and wait for all processes. Return their mesh, if the model is divided among them.
+
+    Whole models exchange few numbers, which the CPU reads: by gloo on any device.
+    """
     # gloo cannot be reached from other machines.
     os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK)
     os.environ["LOCAL_RANK"] = str(shard.device.index or 0)  # transformers takes the device's index from it
@@ -187,7 +215,6 @@ def join_group(shard: Shard) -> DeviceMesh:
     gpu = shard.device if shard.device.type == "cuda" else None
     if gpu is not None:
         torch.cuda.set_device(gpu)
-    distributed.init_process_group(
-        "gloo" if gpu is None else "nccl", store=store, rank=shard.rank, world_size=shard.processes, device_id=gpu
-    )
-    return init_device_mesh(shard.device.type, (shard.processes,))
+    backend, bound = ("gloo", None) if shard.whole or gpu is None else ("nccl", gpu)
+    distributed.init_process_group(backend, store=store, rank=shard.rank, world_size=shard.processes, device_id=bound)
+    return None if shard.whole else init_device_mesh(shard.device.type, (shard.processes,))

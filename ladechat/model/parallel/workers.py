@@ -1,7 +1,8 @@
-"""The worker processes that hold the other shards of a model: rank 0's handle of them, and the program of one.
+"""The worker processes that compute with a model together: rank 0's handle of them, and the program of one.
 
 A worker runs `python -P -m ladechat.model.parallel.workers`. It reads orders from standard input until its end, and
-computes its part of every pass. torch is imported by that program alone.
+computes its part of every pass: with its shard of the model or, in lookahead parallelism, with the whole model. torch
+is imported by that program alone.
 """
 
 import faulthandler
@@ -39,15 +40,16 @@ class Workers:
     limit, where a collective would time out. When rank 0 ends, in whatever way, the end of the pipe ends the worker.
 
     Args:
-        processes: the number of processes that share the model, including rank 0.
+        processes: the number of processes, including rank 0.
+        whole: whether each holds the whole model, and the slots of a pass are divided; else the model is.
         on_end: called with the exit code when a worker ends, in a separate thread.
         on_error: called with an error of a pass in rank 0, after which the workers are out of step; does not return.
     """
 
     def __init__(
-        self, processes: int, on_end: Callable[[int], None], on_error: Callable[[Exception], NoReturn]
+        self, processes: int, whole: bool, on_end: Callable[[int], None], on_error: Callable[[Exception], NoReturn]
     ) -> None:
-        self.processes = processes
+        self.processes, self.whole = processes, whole
         self.on_error = on_error
         self._on_end = on_end
         self._pipes: list[Connection] = []
@@ -65,14 +67,28 @@ class Workers:
             self._pipes.append(ours)
             threading.Thread(target=lambda one=process: self._on_end(one.wait()), daemon=True).start()
 
+    @property
+    def option(self) -> str:
+        """The option that starts them."""
+        return "--lookahead-parallel" if self.whole else "--tensor-parallel"
+
     def send(self, order: object) -> None:
         """Send all workers the same order.
 
         Raises:
             OSError: one of them has ended.
         """
+        pickled = pickle.dumps(order)
         for pipe in self._pipes:
-            pipe.send(order)
+            pipe.send_bytes(pickled)
+
+
+def how_it_ended(exit_code: int) -> str:
+    """Return a sentence about the end of a worker, without which no pass can run."""
+    if exit_code == OUT_OF_MEMORY:
+        return "The memory of one of the processes that share the model is used up."
+    how = f"by signal {-exit_code}" if exit_code < 0 else f"with exit code {exit_code}"
+    return f"One of the processes that share the model has ended ({how}), and the others cannot go on without it."
 
 
 def main() -> NoReturn:
@@ -86,8 +102,8 @@ def main() -> NoReturn:
     try:
         _work(map(pickle.loads, iter(orders.get, None)))
     except Exception as error:  # on any error of a model, rank 0 has to learn that this shard is missing
+        time.sleep(SECONDS_FOR_RANK_0)  # if rank 0 has ended, this process ends meanwhile, and has nothing to say
         traceback.print_exc()
-        time.sleep(SECONDS_FOR_RANK_0)
         os._exit(OUT_OF_MEMORY if memory_is_used_up(error) else 1)
     raise AssertionError("The orders have no end: the end of the input ends the process.")
 
@@ -99,6 +115,7 @@ def _work(orders: Iterator[Any]) -> None:
     from ladechat.model.loading.device import leave_a_core_free
     from ladechat.model.loading.self_check import choose_runner
     from ladechat.model.loading.weights import load_weights
+    from ladechat.model.parallel.part import PartRunner
     from ladechat.model.parallel.shards import Shard, join_group
 
     transformers.logging.set_verbosity_error()
@@ -106,9 +123,10 @@ def _work(orders: Iterator[Any]) -> None:
     shard: Shard = next(orders)
     leave_a_core_free(shard.processes)
     mesh = join_group(shard)
-    # From here on the same passes as in rank 0 run in all processes together.
+    # From here on the same passes as in rank 0 run in all processes together, if they share the layers.
     model = load_weights(shard.folder, shard.name, shard.device, shard.dtype, False, lambda _: None, mesh)
-    follow_orders(choose_runner(model, shard.context_length), orders)
+    runner = choose_runner(model, shard.context_length)
+    follow_orders(runner if mesh else PartRunner(runner, shard.rank, shard.processes), orders)
 
 
 def follow_orders(runner: "ModelRunner", orders: Iterator[Any]) -> None:

@@ -10,7 +10,8 @@ import torch
 from ladechat.decoder.hidden import Want
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.loaded import LoadedModel
-from ladechat.model.parallel.rank0 import LOGITS_ONLY, Rank0Runner
+from ladechat.model.parallel.rank0 import Rank0Runner
+from ladechat.model.parallel.sharing import LOGITS_ONLY
 from ladechat.model.runners.single_token import SingleTokenRunner
 from ladechat.model.trained import KINDS, fingerprint, trained_folder, write_trained
 from tests.checkpoints import load_on_cpu, save

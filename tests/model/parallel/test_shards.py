@@ -11,7 +11,7 @@ from transformers import AutoConfig
 
 from ladechat.model.checkpoint.files import LoadErrorCode
 from ladechat.model.parallel import shards
-from ladechat.model.parallel.shards import check_shards, devices_for, share_of_each
+from ladechat.model.parallel.shards import check_copies, check_shards, devices_for, share_of_each
 from tests.model.refusals import assert_refused
 from tests.tiny import SHAPE, random_model
 
@@ -77,6 +77,20 @@ def test_shards_that_do_not_fit_are_refused_by_numbers(tmp_path: Path, monkeypat
     assert_refused(lambda: check(tmp_path, 2, cache_bytes=2 * bytes_of_all), "out_of_memory", "2 shards")
 
 
+def test_copies_that_do_not_fit_are_refused_by_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, two = random_model(0, vocab_size=96), [torch.device("cpu")] * 2
+    model.save_pretrained(tmp_path)
+    option, bytes_of_all = "--lookahead-parallel", 4 * model.num_parameters()
+    refused = partial(check_copies, tmp_path, "the model", model.config, two, torch.float32, 8, option)
+    monkeypatch.setattr(shards, "free_memory", lambda device: 2 * bytes_of_all)
+    assert "--tensor-parallel" in assert_refused(refused, "out_of_memory", "2 copies").hint
+    monkeypatch.setattr(shards, "free_memory", lambda device: 2 * bytes_of_all + 16)
+    refused()
+    config = AutoConfig.for_model("llama", **EVEN, quantization_config={"quant_method": "gptq", "bits": 4})
+    refused = partial(check_copies, tmp_path, "the model", config, two, torch.float32, 8, option)
+    assert_refused(refused, "load_failed", "--lookahead-parallel shares plain weights")
+
+
 def test_each_process_holds_its_part_of_the_layers_and_the_whole_of_what_no_plan_shares() -> None:
     model = random_model(0, vocab_size=96)
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
@@ -90,7 +104,7 @@ def test_each_process_holds_its_part_of_the_layers_and_the_whole_of_what_no_plan
 
 @pytest.mark.parametrize("wanted", ["mps", "cuda:1"])
 def test_a_device_that_is_no_group_of_gpus_is_refused(wanted: str) -> None:
-    assert_refused(lambda: devices_for(2, wanted), "load_failed", f"'{wanted}' does not name those")
+    assert_refused(lambda: devices_for(2, wanted, shards.OPTION), "load_failed", f"'{wanted}' does not name those")
 
 
 @pytest.mark.parametrize(("found", "says"), [(0, "there is none here"), (1, "is one here"), (3, "there are 3 here")])
@@ -100,14 +114,14 @@ def test_fewer_gpus_than_asked_for_are_told_with_how_many_there_are(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: found > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: found)
     for wanted in ("auto", "cuda"):
-        assert_refused(partial(devices_for, 4, wanted), "load_failed", says)
+        assert_refused(partial(devices_for, 4, wanted, shards.OPTION), "load_failed", says)
 
 
 def test_each_process_has_a_gpu_of_its_own_and_on_a_cpu_all_have_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-    assert devices_for(2, "auto") == [torch.device("cuda", 0), torch.device("cuda", 1)]
-    assert devices_for(2, "cpu") == [torch.device("cpu"), torch.device("cpu")]
+    assert devices_for(2, "auto", shards.OPTION) == [torch.device("cuda", 0), torch.device("cuda", 1)]
+    assert devices_for(2, "cpu", shards.OPTION) == [torch.device("cpu"), torch.device("cpu")]
 
 
 def test_the_processes_meet_in_a_file_that_no_other_user_can_open(tmp_path: Path) -> None:

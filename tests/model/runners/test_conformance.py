@@ -2,7 +2,8 @@
 
 import copy
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import pytest
@@ -19,6 +20,7 @@ from ladechat.model.runners.graphs import unrecorded
 from ladechat.model.runners.logits import fill
 from ladechat.model.runners.model_runner import ModelRunner
 from ladechat.model.runners.packed import PackedRunner
+from tests.model.parallel.group import in_processes
 from tests.model.runners.trees import TOLERANCE, random_tree
 from tests.packed import packed_runner, tiny_file, tiny_model as packed_model
 from tests.tiny import VOCABULARY, layered_runner_for, random_model, runner_for
@@ -62,9 +64,20 @@ RUNNERS: dict[str, tuple[Callable[[], PreTrainedModel], MakeRunner]] = {
 }
 
 
-@pytest.fixture(params=RUNNERS)
-def pair(request: pytest.FixtureRequest) -> tuple[PreTrainedModel, ModelRunner]:
+IN_PROCESSES = "in two processes"
+
+
+@pytest.fixture(params=[*RUNNERS, IN_PROCESSES])
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[PreTrainedModel, ModelRunner]]:
     """A model, and a runner of it."""
+    if request.param != IN_PROCESSES:
+        yield _pair(request)
+        return
+    with in_processes(random_model(), tmp_path, 2, CONTEXT) as (runner, _):
+        yield random_model(), runner
+
+
+def _pair(request: pytest.FixtureRequest) -> tuple[PreTrainedModel, ModelRunner]:
     make_model, make_runner = RUNNERS[request.param]
     model = make_model()
     if request.param == "packed, with kernels":
