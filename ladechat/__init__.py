@@ -4,8 +4,7 @@ TYPE_CHECKING = False  # typing's takes longer to import than all of this: Ctrl+
 
 if TYPE_CHECKING:
     from ladechat.decoder.sampler import Sampling as Sampling
-    from ladechat.generate.lookahead import lookahead_generate as lookahead_generate
-    from ladechat.generate.lookahead import lookahead_steps as lookahead_steps
+    from ladechat.generate.lookahead import lookahead_generate as lookahead_generate, lookahead_steps as lookahead_steps
     from ladechat.model.runners.cache_probe import UnsupportedModel as UnsupportedModel
 
 __version__ = "0.1.0"

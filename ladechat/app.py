@@ -170,7 +170,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         explanations = self._side.explanations(only)
         if explanations and isinstance(self.screen, ChatScreen) and not only:
             presenter = self._view.presenter
-            mask = MASK_ALONE if presenter.server is None else ""
+            mask = MASK_ALONE if presenter.now.server is None else ""
             explanations.append(("too fast?", in_unit(TOO_FAST, presenter.unit) + mask))
         if explanations and self._asks and not only:
             explanations.append(("ask the model", " ".join(self._asks)))
@@ -182,9 +182,9 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         if isinstance(self.screen, LearnScreen):
             return self.screen.lesson.scene.asks
         presenter = self._view.presenter
-        if not isinstance(self.screen, ChatScreen) or presenter.model != name_of(BUNDLED):
+        if not isinstance(self.screen, ChatScreen) or presenter.now.model != name_of(BUNDLED):
             return ()
-        return questions_about(presenter.settings.decoder)
+        return questions_about(presenter.now.settings.decoder)
 
     def action_messages(self) -> None:
         """Show the last messages, the latest first."""
@@ -307,14 +307,9 @@ def run_replay(recording: Recording) -> int:
     return _run(LadechatApp(ReplayScreen(recording), settings_file=SettingsFile()))
 
 
-def run_race(measuring: Measuring) -> int:
-    """Measure decoders and show their race; return the exit code."""
-    return _run(LadechatApp(RaceScreen(measuring), settings_file=SettingsFile()))
-
-
-def run_side_by_side(comparison: Comparison) -> int:
-    """Show answers of two recordings side by side; return the exit code."""
-    return _run(LadechatApp(RaceScreen(comparison), settings_file=SettingsFile()))
+def run_race(race: Measuring | Comparison) -> int:
+    """Measure decoders and show their race, or show answers of two recordings side by side; return the exit code."""
+    return _run(LadechatApp(RaceScreen(race), settings_file=SettingsFile()))
 
 
 def run_lessons(progress: Progress, file: ProgressFile | None, notice: str) -> int:

@@ -67,15 +67,13 @@ def problem(parameter: Parameter, value: Value) -> str | None:
     return None
 
 
-register(
+for _info in (
     DecoderInfo(
         name="auto",
         label="auto",
         help="All drafters together, as many drafts a pass as pay on this machine.",
         by_hand="lookahead",
-    )
-)
-register(
+    ),
     DecoderInfo(
         name="lookahead",
         label="lookahead",
@@ -110,9 +108,7 @@ register(
             Parameter("pool_prompt", "prompt", "N-grams of the prompt enter the pool.", True),
             Parameter("pool_accepted", "text", "N-grams of the accepted text enter the pool.", True),
         ],
-    )
-)
-register(
+    ),
     DecoderInfo(
         name="prompt_lookup",
         label="prompt lookup",
@@ -121,25 +117,19 @@ register(
             Parameter("window", "W", "How many tokens are copied.", 10, 1, 64),
             Parameter("ngram", "N", "One more than the most tokens that have to be the same.", 3, 2, 16),
         ],
-    )
-)
-register(
+    ),
     DecoderInfo(
         name="suffix",
         label="suffix matching",
         help="Guess what followed the longest match in the text and in earlier answers.",
         parameters=[Parameter("nodes", "nodes", "The most drafts a pass tries.", 8, 1, 64)],
-    )
-)
-register(
+    ),
     DecoderInfo(
         name="recycling",
         label="token recycling",
         help="Guess from a table of the likeliest successors of each token, filled by every pass.",
         parameters=[Parameter("nodes", "nodes", "The most drafts a pass tries.", 8, 1, 64)],
-    )
-)
-register(
+    ),
     DecoderInfo(
         name="hidden_transfer",
         label="hidden transfer",
@@ -157,40 +147,33 @@ register(
             ),
         ],
         needs="transfer",
-    )
-)
-register(
+    ),
     DecoderInfo(
         name="medusa",
         label="Medusa",
         help="Guess with trained heads on the state after the last layer.",
         parameters=[Parameter("nodes", "nodes", "The most drafts a pass tries, likeliest first.", 16, 1, 64)],
         needs="medusa",
-    )
-)
-register(
+    ),
     DecoderInfo(
         name="layer_skip",
         label="layer skipping",
         help="Guess with the model itself, some of its layers skipped, a pass for each guess.",
         parameters=[Parameter("nodes", "nodes", "The most drafts a pass tries.", 8, 1, 64)],
         least_layers=2,
-    )
-)
-register(
+    ),
     DecoderInfo(
         name="jacobi",
         label="Jacobi",
         help="Guess W tokens at once and improve them pass by pass, without a pool.",
         window=True,
         parameters=[Parameter("window", "W", "How many tokens are guessed at once.", 5, 1, 64)],
-    )
-)
-register(
+    ),
     DecoderInfo(
         name="autoregressive",
         label="plain decoding",
         help="One token a pass, nothing guessed.",
         tree_attention=False,
-    )
-)
+    ),
+):
+    register(_info)

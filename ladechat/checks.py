@@ -55,6 +55,12 @@ System = Annotated[
 ]
 
 
+def is_given(name: str, context: typer.Context) -> bool:
+    """Return whether this option was given on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def in_terminal() -> bool:
     """Return whether there is a screen to draw on, and a keyboard."""
     return in_page() or (sys.stdin.isatty() and sys.stdout.isatty())

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import typer
 from typer.core import TyperGroup
 
 from ladechat.refusing import fail
@@ -47,6 +48,12 @@ class Commands(CommandList):
     def invoke(self, ctx: Any) -> Any:
         with _refusals_made_visible():
             return super().invoke(ctx)
+
+
+def command_group(help: str) -> typer.Typer:
+    """Return a command that has others, which it lists where none is named."""
+    look: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+    return typer.Typer(cls=CommandList, no_args_is_help=True, help=help, **look)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from textual.app import App
 from textual.binding import Binding, BindingsMap
 from textual.keys import KEY_ALIASES, REPLACED_KEYS, Keys, _character_to_key, key_to_character
 
-from ladechat import conversation_keys, keys
+from ladechat import keys
 from ladechat.keys import APP_KEY_GROUPS, APP_KEYS, NAMES, key_name
 
 Keymap = Mapping[str, str]
@@ -25,8 +25,8 @@ SCREENS: dict[str, Sequence[Binding]] = {
     "a replay": keys.REPLAY_KEYS,
     "a race": keys.RACE_KEYS,
     "the lessons": keys.LEARN_KEYS,
-    "the list of conversations": conversation_keys.CONVERSATIONS_KEYS,
-    "a conversation that is read": conversation_keys.READING_KEYS,
+    "the list of conversations": keys.CONVERSATIONS_KEYS,
+    "a conversation that is read": keys.READING_KEYS,
     "the list of models": keys.MODELS_KEYS,
     "the settings": keys.SETTINGS_KEYS,
 }

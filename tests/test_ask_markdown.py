@@ -1,8 +1,7 @@
 """Markdown that comes piece by piece, as `ladechat ask` prints it on a terminal."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.style import Style
 
 from ladechat.shell.markdown import MarkdownStream

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from rich.color import ColorSystem
 from textual.color import Color, ColorParseError
 from textual.geometry import Offset

@@ -20,8 +20,7 @@ from ladechat import catalog, protocol
 from ladechat.bench.options import method_names
 from ladechat.commands import COMMANDS
 from ladechat.own_keys import IDS
-from ladechat.preferences import NAME as SETTINGS_NAME
-from ladechat.preferences import SETTINGS
+from ladechat.preferences import NAME as SETTINGS_NAME, SETTINGS
 from ladechat.screens.chat.screen import ChatScreen
 from ladechat.screens.help.explain import ExplainScreen
 from ladechat.screens.help.help import HelpScreen

@@ -27,9 +27,16 @@ from ladechat.model.runners.tree import TreeRunner
 from ladechat.protocol import Value
 from tests.made_up_costs import dear, drawn, free, moderate, shared
 from tests.made_up_maps import made_up_for
-from tests.tiny import VOCABULARY, accepted, generated, plain, run, tokens_of
-from tests.tiny import layered_runner_for as runner_for
-from tests.tiny import random_model as any_model
+from tests.tiny import (
+    VOCABULARY,
+    accepted,
+    generated,
+    layered_runner_for as runner_for,
+    plain,
+    random_model as any_model,
+    run,
+    tokens_of,
+)
 
 PROMPT = [5, 8, 13, 21, 34, 5, 8, 13]
 WITH_WINDOW = "auto with its window"

@@ -6,8 +6,7 @@ from collections.abc import Generator
 import pytest
 import torch
 from gguf import GGMLQuantizationType as Kind
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from transformers import TemperatureLogitsWarper
 
 from ladechat import registry

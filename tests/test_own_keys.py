@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from textual.app import App
 from textual.binding import Binding
 from textual.widgets import TextArea

@@ -3,10 +3,8 @@
 from itertools import combinations, pairwise, product
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from rich.color import Color as RichColor
-from rich.color import ColorSystem
+from hypothesis import given, strategies as st
+from rich.color import Color as RichColor, ColorSystem
 from rich.style import Style
 from textual.app import App
 from textual.color import Color

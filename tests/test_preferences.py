@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 import tomlkit
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.preferences import Preferences, SettingsFile, SettingsRefused
 from ladechat.toml_text import NotToml, edited, parsed

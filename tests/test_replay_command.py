@@ -21,11 +21,11 @@ def test_two_recordings_are_shown_side_by_side_or_it_is_said_why_not(
 ) -> None:
     compared: list[Comparison] = []
 
-    def run_side_by_side(comparison: Comparison) -> int:
+    def run_race(comparison: Comparison) -> int:
         compared.append(comparison)
         return 0
 
-    monkeypatch.setattr("ladechat.app.run_side_by_side", run_side_by_side)
+    monkeypatch.setattr("ladechat.app.run_race", run_race)
     monkeypatch.setattr("ladechat.shell.replay.in_terminal", lambda: True)
     monkeypatch.setattr("ladechat.checks.drawn_in_terminal", lambda: True)
     one = str(recorded(tmp_path, *turn(1)))

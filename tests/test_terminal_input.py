@@ -3,8 +3,7 @@
 from itertools import count, pairwise
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from textual import events
 
 from ladechat.terminal_input import LEAVING_KEYS, PASTE_BEGINS, PASTE_ENDS, InputReader

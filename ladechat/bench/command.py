@@ -10,11 +10,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from ladechat.bench.options import PLAIN, TRANSFORMERS, BenchOptions, BenchRefused
 from ladechat.bench.questions import Question, read_questions
-from ladechat.model.checkpoint.faults import import_libraries
-from ladechat.model.checkpoint.fetch import fetch, stays_packed
+from ladechat.model.checkpoint.fetch import fetch, start_libraries
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.kernels.build import Build
-from ladechat.model.llama_cpp.library import wait_briefly
 from ladechat.private_folder import keep_torch_caches_private
 from ladechat.terminal import say
 
@@ -115,11 +113,7 @@ def load_model(
     progress.begin(f"looking for {model}")
     folder = fetch(model, lambda done, total: progress.reach(done / total))
     keep_torch_caches_private()
-    packed = stays_packed(folder)
-    progress.begin("starting PyTorch" if packed else "starting PyTorch and transformers")
-    if packed:
-        wait_briefly()
-    import_libraries(packed)
+    start_libraries(folder, progress.begin)
     import torch
 
     from ladechat.model.load import load

@@ -6,7 +6,7 @@ import msgspec
 
 from ladechat.decoder.drafters.drafter import EARLIER
 from ladechat.decoder.drafters.ngram_pool import NGramPool
-from ladechat.files import read_file, replace_file
+from ladechat.files import PRIVATE, read_file, replace_file
 
 FORMAT = "ladechat pool"
 VERSION = 1
@@ -14,7 +14,6 @@ UNKNOWN = "unknown"
 """The fingerprint of a tokenizer that has no file of its own."""
 MAX_BYTES = 64 * 1024 * 1024
 """The maximum size of the file; a pool takes far less."""
-OWNER_ONLY = 0o600
 
 
 class PoolFileError(Exception):
@@ -69,7 +68,7 @@ def write(path: Path, pool: NGramPool, tokenizer: str) -> None:
     """
     content = _Content(FORMAT, VERSION, tokenizer, list(pool.ngrams()))
     try:
-        replace_file(path, msgspec.msgpack.encode(content), OWNER_ONLY, make_folder=False)
+        replace_file(path, msgspec.msgpack.encode(content), PRIVATE, make_folder=False)
     except OSError as error:
         why = error.strerror or error
         raise PoolFileError(f"{path} cannot be written: {why}; give --pool another name.") from error

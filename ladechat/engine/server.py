@@ -24,11 +24,9 @@ from ladechat.engine_process.pace import StepPace
 from ladechat.engine_process.refusals import bad_command, busy
 from ladechat.engine_process.stream import EventStream, Inbox
 from ladechat.garbage import collect_rarely
-from ladechat.model.checkpoint.faults import import_libraries
-from ladechat.model.checkpoint.fetch import fetch, stays_packed
+from ladechat.model.checkpoint.fetch import fetch, start_libraries
 from ladechat.model.checkpoint.files import local_folder, local_gguf, tokenizer_fingerprint
 from ladechat.model.kernels.build import Build
-from ladechat.model.llama_cpp.library import wait_briefly
 from ladechat.model.parallel.workers import Workers
 from ladechat.private_folder import keep_torch_caches_private
 from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Stop, Watch
@@ -292,11 +290,7 @@ def _load(options: EngineOptions, report: LoadingReport, workers: Workers | None
     report.begin("looking for the checkpoint" if here else f"fetching {model}")
     folder = fetch(model, report.bytes_done)
     keep_torch_caches_private()
-    packed = stays_packed(folder)
-    report.begin("starting PyTorch" if packed else "starting PyTorch and transformers")
-    if packed:
-        wait_briefly()
-    import_libraries(packed)
+    start_libraries(folder, report.begin)
     from ladechat.model.load import load
     from ladechat.model.loading.device import leave_a_core_free
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ladechat.decoder.drafters.recycling import CHANCES, CHANCES_AFTER_TWO, UNKNOWN
-from ladechat.files import read_saved, replace_file
+from ladechat.files import PRIVATE, read_saved, replace_file
 from ladechat.registry import Shared
 from ladechat.tuning.learning import RATE_MEMORY, RunningMean
 
@@ -24,7 +24,6 @@ VERSION = "1"
 MOST_TOKENS = 1 << 15
 """The most tokens of answers that are saved; the earliest answers are left out."""
 MAX_BYTES = 64 * 1024 * 1024
-OWNER_ONLY = 0o600
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +89,7 @@ class WarmStart:
             ],
         )
         with contextlib.suppress(OSError):
-            replace_file(self._file, msgspec.msgpack.encode(content), OWNER_ONLY)
+            replace_file(self._file, msgspec.msgpack.encode(content), PRIVATE)
             self._exists = True
 
     def _read(self) -> _Content | None:

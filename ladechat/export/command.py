@@ -14,7 +14,7 @@ from ladechat.export.as_json import as_json
 from ladechat.export.conversation import Talk, talk_of
 from ladechat.export.html import html
 from ladechat.export.markdown import markdown
-from ladechat.files import replace_file
+from ladechat.files import PRIVATE, replace_file
 from ladechat.formats import ENDINGS, FILMS, FORMATS, ONE_FILE, SIZE, ending
 from ladechat.installing import command_for_extra
 from ladechat.refusing import fail, in_short, joined_with
@@ -121,10 +121,6 @@ def _within(option: str, value: float, bounds: tuple[float, float]) -> float:
     return value
 
 
-OWNER_ONLY = 0o600
-"""As for the recording: only its user decides who may read the conversation."""
-
-
 class ExportRefused(Exception):
     """Nothing was exported: the message says why and what to do, in a sentence."""
 
@@ -223,7 +219,7 @@ def write(out: Path, content: Callable[[], str | bytes], *, force: bool) -> None
     with _unwritable(out):
         made = content()
         check_target(out, force=force)  # drawing may have taken minutes
-        replace_file(out, made.encode() if isinstance(made, str) else made, OWNER_ONLY)
+        replace_file(out, made.encode() if isinstance(made, str) else made, PRIVATE)
 
 
 def check_target(out: Path, *, force: bool) -> None:

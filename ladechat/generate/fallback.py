@@ -8,31 +8,8 @@ import inspect
 from typing import Any
 
 import torch
-from transformers import (
-    EncoderNoRepeatNGramLogitsProcessor,
-    EncoderRepetitionPenaltyLogitsProcessor,
-    EosTokenCriteria,
-    ExponentialDecayLengthPenalty,
-    ForcedBOSTokenLogitsProcessor,
-    ForcedEOSTokenLogitsProcessor,
-    GenerationMixin,
-    InfNanRemoveLogitsProcessor,
-    LogitNormalization,
-    MaxLengthCriteria,
-    MinLengthLogitsProcessor,
-    MinNewTokensLengthLogitsProcessor,
-    NoBadWordsLogitsProcessor,
-    NoRepeatNGramLogitsProcessor,
-    PreTrainedModel,
-    RepetitionPenaltyLogitsProcessor,
-    SequenceBiasLogitsProcessor,
-    SuppressTokensAtBeginLogitsProcessor,
-    SuppressTokensLogitsProcessor,
-    TemperatureLogitsWarper,
-    TopKLogitsWarper,
-    TopPLogitsWarper,
-    WatermarkLogitsProcessor,
-)
+from transformers import EosTokenCriteria, GenerationMixin, MaxLengthCriteria, PreTrainedModel
+from transformers.generation import logits_process as process
 from transformers.generation.configuration_utils import GenerationMode
 from transformers.generation.utils import GENERATION_MODES_MAPPING
 
@@ -50,12 +27,14 @@ ASSISTANTS = ("prompt_lookup_num_tokens", "use_mtp", "assistant_early_exit")
 """Options with which `generate` itself drafts."""
 
 STATELESS = {
-    *(RepetitionPenaltyLogitsProcessor, NoRepeatNGramLogitsProcessor, NoBadWordsLogitsProcessor),
-    *(SequenceBiasLogitsProcessor, EncoderRepetitionPenaltyLogitsProcessor, EncoderNoRepeatNGramLogitsProcessor),
-    *(MinLengthLogitsProcessor, MinNewTokensLengthLogitsProcessor, ExponentialDecayLengthPenalty),
-    *(ForcedBOSTokenLogitsProcessor, ForcedEOSTokenLogitsProcessor, WatermarkLogitsProcessor),
-    *(SuppressTokensLogitsProcessor, SuppressTokensAtBeginLogitsProcessor),
-    *(InfNanRemoveLogitsProcessor, LogitNormalization, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper),
+    *(process.RepetitionPenaltyLogitsProcessor, process.NoRepeatNGramLogitsProcessor),
+    *(process.NoBadWordsLogitsProcessor, process.SequenceBiasLogitsProcessor),
+    *(process.EncoderRepetitionPenaltyLogitsProcessor, process.EncoderNoRepeatNGramLogitsProcessor),
+    *(process.MinLengthLogitsProcessor, process.MinNewTokensLengthLogitsProcessor),
+    *(process.ExponentialDecayLengthPenalty, process.ForcedBOSTokenLogitsProcessor),
+    *(process.ForcedEOSTokenLogitsProcessor, process.WatermarkLogitsProcessor, process.SuppressTokensLogitsProcessor),
+    *(process.SuppressTokensAtBeginLogitsProcessor, process.InfNanRemoveLogitsProcessor, process.LogitNormalization),
+    *(process.TemperatureLogitsWarper, process.TopKLogitsWarper, process.TopPLogitsWarper),
 }
 """Processors that depend only on the text and its logits. Others, such as those of classifier-free guidance and of
 SynthID, keep a state or may keep one, which rejected drafts would change.

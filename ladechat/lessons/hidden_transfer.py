@@ -5,25 +5,22 @@ from ladechat.lessons.scene import (
     METHODS,
     POOL,
     LookCard,
-    Predict,
     Run,
     Say,
     Scene,
     Task,
     accepted,
     brought,
-    by_tokens,
     compared,
+    next_pass,
     quoted,
     set_to,
-    share_of_single,
 )
 
 BEGINNING = (
     "Half-way up, three trained matrices make pseudo states for t+2 to t+4 from the hidden state that leads to t+1; "
     "later ones see earlier ones. All pass the upper layers; guesses are read on top."
 )
-QUESTION = "How many tokens will the next pass bring?"
 TASK = "Allow the tree one draft: move 'nodes' to 1, ask again."
 END = (
     "Medusa, heads on the top layer, has fewer guesses right: compare t+2. The maps are trained on the "
@@ -54,10 +51,6 @@ def _layers(run: Run) -> str:
     )
 
 
-def _next_pass(run: Run) -> str:
-    return f"{brought(run)} {share_of_single(run)}"
-
-
 def _single(before: Run, after: Run) -> str:
     return (
         f"{compared(before, after)}: one draft brings two tokens at most. Pseudo states cost too: carriers make "
@@ -74,7 +67,7 @@ SCENE = Scene(
     cards=(
         Say(BEGINNING, LENS),
         LookCard(_sharpened, _layers, LENS),
-        Predict(QUESTION, ("one", "two", "three", "four or more"), by_tokens(4), _next_pass, LENS),
+        next_pass(4, LENS),
         Task(TASK, "nodes", set_to("nodes", "nodes", 1, 1), _single, POOL),
         Say(END, METHODS),
     ),

@@ -2,17 +2,15 @@
 
 from ladechat.lessons.scene import (
     LookCard,
-    Predict,
     Run,
     Say,
     Scene,
     Task,
     at_step,
     brought,
-    by_tokens,
+    next_pass,
     quoted,
     set_to,
-    share_of_single,
 )
 from ladechat.widgets.formatting import counted
 
@@ -20,7 +18,6 @@ BEGINNING = (
     "Guess W tokens and put them into the pass. The model says what it would write after each: the next guesses. From "
     "the left, as long as a guess is what the model says, it is accepted."
 )
-QUESTION = "How many tokens will the next pass bring?"
 TASK = "Do more guesses help? Move W to 12 or more, ask again."
 END = (
     "Jacobi decoding often guesses the right words at the wrong place, and forgets them. Lookahead decoding keeps them."
@@ -73,10 +70,6 @@ def _another_text(run: Run) -> str:
     )
 
 
-def _next_pass(run: Run) -> str:
-    return f"{brought(run)} {share_of_single(run)}"
-
-
 def _longer(before: Run, after: Run) -> str:
     passes = f"{counted(after.passes, 'pass')} instead of {before.passes}"
     return f"{passes}, up to {after.most_slots} slots instead of {before.most_slots}. More guesses are not better ones."
@@ -92,7 +85,7 @@ SCENE = Scene(
         Say(BEGINNING),
         LookCard(at_step(3), _first_block),
         LookCard(_refused_for_its_place, _another_text),
-        Predict(QUESTION, ("one", "two", "three or more"), by_tokens(3), _next_pass),
+        next_pass(3),
         Task(TASK, "window", set_to("window", "W", 12, 64), _longer),
         Say(END),
     ),

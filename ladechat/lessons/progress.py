@@ -7,12 +7,10 @@ import msgspec
 from msgspec.structs import replace
 from platformdirs import user_data_path
 
-from ladechat.files import read_saved, replace_file
+from ladechat.files import PRIVATE, read_saved, replace_file
 from ladechat.lessons.lesson import Lesson
 from ladechat.lessons.scenes import CHAPTERS
 from ladechat.protocol.values import Count
-
-PRIVATE = 0o600
 
 
 class Score(msgspec.Struct, frozen=True):

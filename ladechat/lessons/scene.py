@@ -239,9 +239,15 @@ def brought(run: Run) -> str:
     return f"It brought {quoted(*step.pieces)}: {counted(len(drafts), 'draft')} accepted."
 
 
-def share_of_single(run: Run) -> str:
-    """Return a sentence about how many passes of this answer brought only one token."""
-    return f"Nobody can know: {run.single} of {counted(run.passes, 'pass')} brought one token."
+def next_pass(most: int, panel: str = WINDOW) -> Predict:
+    """Return a card that asks for the number of the next pass's tokens: one, two, … `most` or more."""
+
+    def outcome(run: Run) -> str:
+        return f"{brought(run)} Nobody can know: {run.single} of {counted(run.passes, 'pass')} brought one token."
+
+    *fewer, last = ("one", "two", "three", "four")[:most]
+    question = "How many tokens will the next pass bring?"
+    return Predict(question, (*fewer, f"{last} or more"), by_tokens(most), outcome, panel)
 
 
 def measured(run: Run) -> str:

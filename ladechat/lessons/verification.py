@@ -4,18 +4,15 @@ from ladechat.lessons.scene import (
     MASK,
     POOL,
     LookCard,
-    Predict,
     Run,
     Say,
     Scene,
     Task,
     accepted,
     at_once,
-    brought,
-    by_tokens,
+    next_pass,
     quoted,
     set_to,
-    share_of_single,
 )
 from ladechat.widgets.formatting import counted
 from ladechat.widgets.steps.draft_tree import drafted, slots_of
@@ -29,7 +26,6 @@ SEEN = (
     "The mask: a slot sees the text, itself and what it follows (in the window: up its diagonal, then left in the top "
     "row). So it answers as if alone."
 )
-QUESTION = "How many tokens will the next pass bring?"
 TASK = "Do drafts change the text? Move N to 5, ask again."
 END = (
     "At T > 0 tokens are drawn as in plain decoding (same seed, same text), then compared with drafts. In 16 bits, "
@@ -68,10 +64,6 @@ def _cell_of_newest_row(run: Run) -> int | None:
     return max(accepted_slots, default=None) if cell is None else cell
 
 
-def _next_pass(run: Run) -> str:
-    return f"{brought(run)} {share_of_single(run)}"
-
-
 def _same_text(before: Run, after: Run) -> str:
     pairs = zip(before.token_ids, after.token_ids, strict=False)
     same = next(
@@ -97,7 +89,7 @@ SCENE = Scene(
         Say(BEGINNING, POOL),
         LookCard(_three_with_pool, _walked, POOL),
         LookCard(at_once, lambda _: SEEN, MASK, slot=_cell_of_newest_row),
-        Predict(QUESTION, ("one", "two", "three or more"), by_tokens(3), _next_pass, POOL),
+        next_pass(3, POOL),
         Task(TASK, "ngram", set_to("ngram", "N", 5, 16), _same_text, POOL),
         Say(END, POOL),
     ),

@@ -17,12 +17,3 @@ class OverChat(StyledOnce[None]):
             self.app.exit(0)
         else:
             self.dismiss()
-
-    def action_interrupt(self) -> None:
-        """Copy the selection; without one, leave."""
-        selected = self.get_selected_text()
-        if selected:
-            self.app.copy_to_clipboard(selected)
-            self.clear_selection()
-        else:
-            self.action_leave()

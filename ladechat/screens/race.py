@@ -19,13 +19,12 @@ from ladechat.protocol import DecoderInfo
 from ladechat.screens import clocks
 from ladechat.screens.footer import leave_out, relabel, relabel_pause, say_unit
 from ladechat.screens.over_chat import OverChat
+from ladechat.screens.styled_once import bottom
 from ladechat.screens.view import commands
 from ladechat.session.measuring import Measuring
 from ladechat.session.playing import Clock, Track
 from ladechat.session.race import Comparison, Lane
 from ladechat.session.server_race import MeasuringServers
-from ladechat.widgets.bars.key_footer import KeyFooter
-from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.bars.seek_bar import SeekBar, Transport
 from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import (
@@ -39,7 +38,6 @@ from ladechat.widgets.formatting import (
 )
 from ladechat.widgets.later import Frames
 from ladechat.widgets.race import LaneHead, Lanes, LaneView, PassBars, Remarks, Standing
-from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.units import shared_unit, unit_of
 
 USAGE_ERROR = 2
@@ -81,10 +79,7 @@ class RaceScreen(OverChat):
         yield self._question
         yield self._body
         yield self._remarks
-        yield MessageLine()
-        yield self._transport
-        yield KeyFooter()
-        yield TooSmall()
+        yield from bottom(self._transport)
 
     def on_mount(self) -> None:
         self._question.say(safe(" ".join(self.race.question.split())))

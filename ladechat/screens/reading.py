@@ -6,17 +6,14 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Label
 
-from ladechat.conversation_keys import READING_KEYS
+from ladechat.keys import READING_KEYS
 from ladechat.palette import Palette
 from ladechat.screens.lists.conversations import Chosen
-from ladechat.screens.styled_once import StyledOnce
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.widgets.bars.find_bar import FindBar
-from ladechat.widgets.bars.key_footer import KeyFooter
-from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.cells import printable
 from ladechat.widgets.dates import dated
 from ladechat.widgets.formatting import counted, name_of
-from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript.transcript import Transcript, messages_of
 
 
@@ -43,10 +40,7 @@ class ReadingScreen(StyledOnce[Chosen | None]):
         facts = (dated(saved.when), counted(saved.questions, "question"), name_of(saved.model))
         yield Label(printable(f"{saved.title} · {' · '.join(facts)}"), id="head", markup=False)
         yield self._transcript
-        yield MessageLine()
-        yield self._finding
-        yield KeyFooter()
-        yield TooSmall()
+        yield from bottom(self._finding)
 
     def on_mount(self) -> None:
         self.watch(self.app, "palette", self._show_palette)
@@ -72,10 +66,6 @@ class ReadingScreen(StyledOnce[Chosen | None]):
         """Go on with this conversation in the chat."""
         self.dismiss(self._chosen)
 
-    def action_leave(self) -> None:
-        """Return to the chat."""
-        self.dismiss(None)
-
     def action_find(self) -> None:
         """Open the line that finds a text."""
         self._finding.open()
@@ -87,11 +77,3 @@ class ReadingScreen(StyledOnce[Chosen | None]):
     def action_fold(self) -> None:
         """Unfold long questions and thoughts, or fold them."""
         self._transcript.action_fold()
-
-    def action_interrupt(self) -> None:
-        """Copy the selection; without one, return to the chat."""
-        if selected := self.get_selected_text():
-            self.app.copy_to_clipboard(selected)
-            self.clear_selection()
-        else:
-            self.action_leave()

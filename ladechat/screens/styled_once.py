@@ -3,11 +3,30 @@
 from typing import Generic
 
 from textual import on
+from textual.app import ComposeResult
 from textual.events import Mount, ScreenResume
 from textual.screen import Screen, ScreenResultType
 from textual.widget import Widget
 
 from ladechat.own_keys import keymap_of, rebound
+from ladechat.widgets.bars.key_footer import KeyFooter
+from ladechat.widgets.bars.message_line import MessageLine
+from ladechat.widgets.too_small import TooSmall
+
+
+def bottom(*lines: Widget, messages: bool = True) -> ComposeResult:
+    """Yield the last lines of a screen: messages of the program, lines of its own, and its keys; and what covers all of
+    it in a terminal without room.
+
+    Args:
+        lines: those of its own.
+        messages: whether messages have their place here.
+    """
+    if messages:
+        yield MessageLine()
+    yield from lines
+    yield KeyFooter()
+    yield TooSmall()
 
 
 class StyledOnce(Screen[ScreenResultType], Generic[ScreenResultType]):
@@ -30,3 +49,15 @@ class StyledOnce(Screen[ScreenResultType], Generic[ScreenResultType]):
     def on_screen_resume(self, event: ScreenResume) -> None:
         """Refresh the styles only if the screen was shown before, and other screens since."""
         event.refresh_styles = self.stack_updates > 0
+
+    def action_leave(self) -> None:
+        """Return to the screen below, without a result."""
+        self.dismiss(None)
+
+    def action_interrupt(self) -> None:
+        """Copy the selection; without one, leave."""
+        if selected := self.get_selected_text():
+            self.app.copy_to_clipboard(selected)
+            self.clear_selection()
+        else:
+            self.action_leave()

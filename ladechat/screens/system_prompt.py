@@ -9,11 +9,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Label
 
 from ladechat.keys import SYSTEM_KEYS
-from ladechat.screens.styled_once import StyledOnce
-from ladechat.widgets.bars.key_footer import KeyFooter
-from ladechat.widgets.bars.message_line import MessageLine
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.widgets.inputs import TypedText
-from ladechat.widgets.too_small import TooSmall
 
 
 class SystemPromptScreen(StyledOnce[str | None], ModalScreen[str | None]):
@@ -35,9 +32,7 @@ class SystemPromptScreen(StyledOnce[str | None], ModalScreen[str | None]):
         with Vertical():
             yield Label("How the model should behave, from the next question on", classes="heading")
             yield self._area
-        yield MessageLine()
-        yield KeyFooter()
-        yield TooSmall()
+        yield from bottom()
 
     def on_mount(self) -> None:
         self._area.focus()
@@ -45,7 +40,3 @@ class SystemPromptScreen(StyledOnce[str | None], ModalScreen[str | None]):
     def action_take(self) -> None:
         """Use the typed text."""
         self.dismiss(self._area.text.strip())
-
-    def action_leave(self) -> None:
-        """Cancel; the system prompt stays as it was."""
-        self.dismiss(None)

@@ -32,7 +32,6 @@ WELCOME = (
     "Ask one of these, by a click or Tab:"
 )
 COPY_HELP = "A copy: the conversation {why}. What you ask here is saved in the copy; Ctrl+O lists both."
-SEARCHING = "searching"
 IN_PALETTE_ALREADY = ("quit", "interrupt")
 
 
@@ -48,21 +47,25 @@ class ConversationView(Vertical):
     Args:
         controls: the widget below the conversation.
         welcome: the first notice.
+
+    Attributes:
+        status: the status line.
+        recording: the mark of a recording.
     """
 
     def __init__(self, controls: Widget, welcome: str = "") -> None:
         super().__init__()
         self.transcript = Transcript(id="transcript")
         self.side = SidePanels(id="side")
-        self._status = StatusLine(id="status")
+        self.status = StatusLine(id="status")
         self._controls = controls
         self._shown_title = ""
         self._title = Label(id="conversation-title", markup=False)
         self._copy = Label("(copy)", id="copy")
-        self._recording = Label("● rec", id="recording")
+        self.recording = Label("● rec", id="recording")
         self._exporting = Label(id="exporting", markup=False)
         self._timeline = SeekBar(id="timeline")
-        self.presenter = Presenter(self.transcript, self.side, self._status, self._timeline, welcome)
+        self.presenter = Presenter(self.transcript, self.side, self.status, self._timeline, welcome)
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="body"):
@@ -74,10 +77,10 @@ class ConversationView(Vertical):
         yield self._timeline
         yield self._controls
         with Horizontal(id="status-bar"):
-            yield self._status
+            yield self.status
             yield self._copy
             yield self._exporting
-            yield self._recording
+            yield self.recording
 
     def on_mount(self) -> None:
         self.watch(self.app, "palette", self._show_palette)
@@ -97,10 +100,6 @@ class ConversationView(Vertical):
         self._copy.display = bool(why)
         self._copy.tooltip = with_own_keys(COPY_HELP.format(why=why), self.app)
 
-    def show_recording(self, running: bool) -> None:
-        """Show or hide the mark of a recording."""
-        self._recording.display = running
-
     def show_export(self, doing: str) -> None:
         """Show the progress of an export; nothing if none is running."""
         self._exporting.display = bool(doing)
@@ -108,18 +107,10 @@ class ConversationView(Vertical):
 
     def show_pace(self, steps_per_second: float | None, paused: bool, waiting: str = "") -> None:
         """Show the requested pace, and the queue of questions."""
-        status, rate = self._status, steps_per_second
+        status, rate = self.status, steps_per_second
         status.rate = "" if rate is None else f"{rate:g} {plural(rate, status.unit)}/s"
         status.paused, status.waiting = paused, waiting
         self.side.show_pace(slowed=rate is not None)
-
-    def show_search(self, model: str) -> None:
-        """Show which model is being looked for; "" if none is."""
-        self._status.looking_for = model
-
-    def show_searching(self, searching: bool) -> None:
-        """Set whether the status line shows the text search, instead of the keys for a pause."""
-        self._status.mode = SEARCHING if searching else ""
 
     def toggle_panels(self) -> None:
         """Show or hide the panels."""

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ladechat.checks import System
+from ladechat.checks import System, is_given
 from ladechat.engine_options import EngineOptions
 from ladechat.installing import command_for_extra
 from ladechat.options import check_length, with_engine_options
@@ -119,8 +119,7 @@ def _check_within(option: str, value: int, least: int, most: int) -> None:
 def _check_recording(recording: Path, context: typer.Context) -> None:
     """Refuse a recording that cannot be played, and options that would be ignored silently."""
     for parameter in context.command.params:
-        source = context.get_parameter_source(str(parameter.name))
-        if parameter.name not in OF_THE_SERVER and source is not None and source.name == "COMMANDLINE":
+        if parameter.name not in OF_THE_SERVER and is_given(str(parameter.name), context):
             fail(f"{max(parameter.opts, key=len)} is for a chat, and says nothing about a recording; leave it out.")
     from ladechat.session.recordings.reading import UnreadableRecording
     from ladechat.session.recordings.recording import Recording

@@ -16,6 +16,7 @@ from ladechat.refusing import fail
 from ladechat.session.command_engine import engine_of
 from ladechat.session.race import Lane
 from ladechat.session.server_race import MeasuringServers
+from ladechat.shell.race import in_columns
 from ladechat.terminal import Status, say
 from ladechat.widgets.formatting import counted
 
@@ -92,7 +93,7 @@ def run(
         say(answers)
         return FAILED
     served = [Served.of(lanes) for lanes in zip(*answers, strict=True)]
-    print("\n".join(_table(served)))
+    print("\n".join(in_columns([HEADINGS, *(one.row() for one in served)])))
     if len(served) > 1:
         equal = sum(len({lane.text for lane in lanes}) == 1 for lanes in answers)
         print(f"\n{equal} of {counted(len(answers), 'question')}: all texts equal")
@@ -113,12 +114,6 @@ async def _asked(
             return race.failure
         answers.append(race.lanes)
     return answers
-
-
-def _table(served: Sequence[Served]) -> list[str]:
-    rows = [HEADINGS, *(one.row() for one in served)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join((row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:]))) for row in rows]
 
 
 def _write(served: Sequence[Served], file: Path) -> int:

@@ -29,6 +29,7 @@ from ladechat.checks import (
     check_streams,
     check_working_directory,
     in_terminal,
+    is_given,
     refuse_misplaced_options,
     refuse_more_words,
     silence_explained,
@@ -69,7 +70,7 @@ from ladechat.session.recordings.recorder import Recorder, default_path
 from ladechat.shell.conversations import app as conversation_commands
 from ladechat.shell.learn import learn
 from ladechat.shell.race import race
-from ladechat.shell.reopening import as_answered, is_given, latest
+from ladechat.shell.reopening import as_answered, latest
 from ladechat.shell.replay import replay
 from ladechat.shell.where_saved import GoOn, InConversation, Keep, Where, conversation_for
 from ladechat.terminal import STANDARD_INPUT, STANDARD_OUTPUT, forget_output, forget_sizes_of_nothing, make_streams_safe

@@ -9,7 +9,7 @@ import typer
 
 from ladechat import __version__
 from ladechat.checks import check_streams, text_of
-from ladechat.command_line import CommandList
+from ladechat.command_line import command_group
 from ladechat.export.command import WRITERS_OF_TALKS, ExportRefused, write
 from ladechat.export.conversation import talk_of_saved
 from ladechat.formats import ending
@@ -22,14 +22,7 @@ from ladechat.terminal import STANDARD_OUTPUT, say, shown
 from ladechat.widgets.dates import dated
 from ladechat.widgets.formatting import counted, name_of
 
-app = typer.Typer(
-    cls=CommandList,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="List, show, export, rename and delete saved conversations (docs/conversations.md).",
-)
+app = command_group("List, show, export, rename and delete saved conversations (docs/conversations.md).")
 
 Name = Annotated[str, typer.Argument(help="Its name in the list, its title, or the start of it.", show_default=False)]
 WholeName = Annotated[str, typer.Argument(help="Its name in the list, or its whole title.", show_default=False)]

@@ -5,7 +5,7 @@ import contextlib
 import gc
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from ladechat.catalog import FIRST_QUESTION
-from ladechat.checks import System, check_screen, check_streams, refuse_more_words, text_of
+from ladechat.checks import System, check_screen, check_streams, is_given, refuse_more_words, text_of
 from ladechat.engine_options import EngineOptions
 from ladechat.export.command import ExportRefused, check_painting, check_target, run_race, size_of
 from ladechat.formats import OF_A_RACE, ending
@@ -33,7 +33,6 @@ from ladechat.session.command_engine import engine_of
 from ladechat.session.measuring import DEFAULT_DECODERS, FEWEST, MOST, Measuring, problem
 from ladechat.session.race import PLAIN, Lane, speedup
 from ladechat.session.server_race import MeasuringServers
-from ladechat.shell.reopening import is_given
 from ladechat.terminal import STANDARD_OUTPUT, say, shown
 from ladechat.widgets.formatting import describe_way
 
@@ -212,12 +211,13 @@ def _exit_code(measuring: Measuring) -> int:
 def table(lanes: list[Lane]) -> list[str]:
     """Return a line of figures for each lane, in columns."""
     headings = ("server", *HEADINGS[1:]) if any(lane.server is not None for lane in lanes) else HEADINGS
-    rows = [headings, *(_figures(lane, lanes) for lane in lanes)]
+    return in_columns([headings, *(_figures(lane, lanes) for lane in lanes)])
+
+
+def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of texts as lines: the first column at the left of its room, the others at the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(text.rjust(width) if place else text.ljust(width) for place, (text, width) in enumerate(each))
-        for each in (zip(row, widths, strict=True) for row in rows)
-    ]
+    return ["  ".join((row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:]))) for row in rows]
 
 
 def _figures(lane: Lane, lanes: list[Lane]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import msgspec
 import typer
 
 from ladechat import catalog
+from ladechat.checks import is_given
 from ladechat.engine_options import EngineOptions
 from ladechat.options import CHOICE, PARAMETERS
 from ladechat.preferences import Preferences
@@ -77,9 +78,3 @@ def as_answered(
     decoder = options.settings.decoder if chosen else catalog.first_decoder(saved.model).name
     settings = msgspec.structs.replace(options.settings, decoder=decoder)
     return replace(options.with_model(saved.model), settings=settings)
-
-
-def is_given(name: str, context: typer.Context) -> bool:
-    """Return whether this option was given on the command line."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"

@@ -44,7 +44,7 @@ def replay(
     if not in_terminal():
         fail("A replay needs a terminal; run it in one, without a pipe.")
     check_screen()
-    from ladechat.app import run_replay, run_side_by_side
+    from ladechat.app import run_race, run_replay
 
     if other is None:
         raise typer.Exit(run_replay(read[0]))
@@ -54,7 +54,7 @@ def replay(
         comparison = Comparison(*read)
     except NothingToCompare as error:
         fail(str(error))
-    raise typer.Exit(run_side_by_side(comparison))
+    raise typer.Exit(run_race(comparison))
 
 
 def _where_they_are() -> str:

@@ -6,12 +6,13 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from ladechat.checks import is_given
 from ladechat.engine_options import EngineOptions
 from ladechat.preferences import Preferences
 from ladechat.refusing import fail
 from ladechat.session.conversations.conversation import Conversation
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.shell.reopening import as_answered, is_given, latest, named, short_name
+from ladechat.shell.reopening import as_answered, latest, named, short_name
 from ladechat.terminal import say
 
 GoOn = Annotated[bool, typer.Option("--continue", help="Ask in the latest conversation, and save the answer there.")]

@@ -1,38 +1,24 @@
-"""The commands `ladechat train …`: their options. `ladechat.train.command` runs them."""
+"""The commands `ladechat train …`: their options are the fields of `TrainOptions`. `train.command` runs them."""
 
+from collections.abc import Collection
+from dataclasses import fields
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from ladechat.command_line import CommandList
-from ladechat.engine_options import Device, Dtype, Model
+from ladechat.command_line import command_group
 from ladechat.refusing import fail
-from ladechat.train.options import DEFAULT_SWEEP_STEPS, TrainOptions
+from ladechat.train.options import TrainOptions
 
-app = typer.Typer(
-    cls=CommandList,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Train what hidden transfer or Medusa adds to a model, which itself stays as it is (docs/hidden-transfer.md).",
+app = command_group(
+    "Train what hidden transfer or Medusa adds to a model, which itself stays as it is (docs/hidden-transfer.md)."
 )
 
-Out = Annotated[
-    Path, typer.Option(metavar="FILE.safetensors", help="Where it goes; text and checkpoint lie beside it.")
-]
 OutJson = Annotated[
     Path, typer.Option(metavar="FILE.json", help="Where the figures go; text and a picture lie beside it.")
 ]
-Text = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Plain text to train on, or a .text.jsonl of an earlier training; else the model writes it.",
-    ),
-]
-Tokens = Annotated[int, typer.Option(help="How many tokens of text.")]
 Layers = Annotated[
     str | None,
     typer.Option(
@@ -42,115 +28,59 @@ Layers = Annotated[
     ),
 ]
 LayersToTry = Annotated[str | None, typer.Option(metavar="0,1,…", help="Which layers to try.", show_default="all")]
-Ahead = Annotated[int, typer.Option(help="How many tokens ahead are guessed.")]
-Loss = Annotated[
-    str,
-    typer.Option(
-        metavar="ce|kl", help="ce: cross-entropy with the text; kl: divergence from the model's distributions."
-    ),
-]
-Steps = Annotated[int, typer.Option(help="Updates.")]
 SweepSteps = Annotated[int, typer.Option(help="Updates of each of the three trainings at each layer.")]
-Batch = Annotated[int, typer.Option(help="Chunks of text in each update.")]
-Anchors = Annotated[int, typer.Option(help="Positions of each chunk that are trained on.")]
-Length = Annotated[int, typer.Option(help="Tokens of a chunk.")]
-Rate = Annotated[float, typer.Option(help="The highest learning rate.")]
-Temperature = Annotated[float, typer.Option(help="Of the answers that the model writes; 0 takes the likeliest token.")]
-Seed = Annotated[int, typer.Option(help="Where random numbers begin: the same seed, the same training.")]
-Minutes = Annotated[float, typer.Option(help="From one checkpoint to the next.")]
-Estimate = Annotated[
-    bool,
-    typer.Option("--estimate", help="Only say what memory and time it would take; config.json is enough for memory."),
-]
+
+KINDS = get_type_hints(TrainOptions, include_extras=True) | {"layers": Layers}
+DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(TrainOptions)}
+DEFAULTS |= {"out": Parameter.empty, "model": "demo", "device": "auto", "dtype": "auto"}
+ORDER = ("out", *(name for name in KINDS if name not in ("method", "out")))
 
 
-@app.command()
-def transfer(
-    out: Out,
-    model: Model = "demo",
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    text: Text = None,
-    tokens: Tokens = TrainOptions.tokens,
-    layers: Layers = None,
-    ahead: Ahead = TrainOptions.ahead,
-    loss: Loss = "ce",
-    steps: Steps = TrainOptions.steps,
-    batch: Batch = TrainOptions.batch,
-    anchors: Anchors = TrainOptions.anchors,
-    length: Length = TrainOptions.length,
-    rate: Rate = TrainOptions.rate,
-    temperature: Temperature = TrainOptions.temperature,
-    seed: Seed = 0,
-    minutes: Minutes = TrainOptions.minutes,
-    estimate: Estimate = False,
-) -> None:
-    """Train the maps of hidden transfer. The same command again goes on where it was stopped."""
-    given = locals()
-    _run("transfer", {**given, "layers": _numbers(layers)})
+def _add(method: str, help: str, kinds: dict[str, Any], left_out: Collection[str] = (), **defaults: Any) -> None:
+    """Add the command of a method, with the options of `TrainOptions` but those that are left out.
+
+    Args:
+        method: its name.
+        help: what it does.
+        kinds: the types of the options that are others than in `TrainOptions`, by name.
+        left_out: the options that it does not have.
+        defaults: the defaults that are others than in `TrainOptions`.
+    """
+
+    def called(**given: Any) -> None:
+        from ladechat.train.command import run
+
+        given |= {name: path.expanduser() for name, path in given.items() if isinstance(path, Path)}
+        given["layers"] = _numbers(given.get("layers"), sorted_once=method == "sweep")
+        raise typer.Exit(run(TrainOptions(method=method, **given)))
+
+    options = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation={**KINDS, **kinds}[name])
+        for name, default in ((name, {**DEFAULTS, **defaults}[name]) for name in ORDER if name not in left_out)
+    ]
+    called.__signature__ = Signature(options)  # type: ignore[attr-defined]  # where typer looks
+    called.__annotations__ = {one.name: one.annotation for one in options}
+    app.command(method, help=help)(called)
 
 
-@app.command()
-def medusa(
-    out: Out,
-    model: Model = "demo",
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    text: Text = None,
-    tokens: Tokens = TrainOptions.tokens,
-    ahead: Ahead = TrainOptions.ahead,
-    loss: Loss = "ce",
-    steps: Steps = TrainOptions.steps,
-    batch: Batch = TrainOptions.batch,
-    anchors: Anchors = TrainOptions.anchors,
-    length: Length = TrainOptions.length,
-    rate: Rate = TrainOptions.rate,
-    temperature: Temperature = TrainOptions.temperature,
-    seed: Seed = 0,
-    minutes: Minutes = TrainOptions.minutes,
-    estimate: Estimate = False,
-) -> None:
-    """Train the heads of Medusa-1. The same command again goes on where it was stopped."""
-    _run("medusa", locals())
+GOES_ON = "The same command again goes on where it was stopped."
+_add("transfer", f"Train the maps of hidden transfer. {GOES_ON}", {})
+_add("medusa", f"Train the heads of Medusa-1. {GOES_ON}", {}, ("layers",))
+_add(
+    "sweep",
+    "Find the layer where pseudo rows should enter: a short training at each, with accuracy and similarity.",
+    {"out": OutJson, "layers": LayersToTry, "steps": SweepSteps},
+    ("loss", "minutes"),
+    steps=100,
+)
 
 
-@app.command()
-def sweep(
-    out: OutJson,
-    model: Model = "demo",
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    text: Text = None,
-    tokens: Tokens = TrainOptions.tokens,
-    layers: LayersToTry = None,
-    ahead: Ahead = TrainOptions.ahead,
-    steps: SweepSteps = DEFAULT_SWEEP_STEPS,
-    batch: Batch = TrainOptions.batch,
-    anchors: Anchors = TrainOptions.anchors,
-    length: Length = TrainOptions.length,
-    rate: Rate = TrainOptions.rate,
-    temperature: Temperature = TrainOptions.temperature,
-    seed: Seed = 0,
-    estimate: Estimate = False,
-) -> None:
-    """Find the layer where pseudo rows should enter: a short training at each, with accuracy and similarity."""
-    given = locals()
-    numbers = _numbers(layers)
-    _run("sweep", {**given, "layers": None if numbers is None else tuple(sorted(set(numbers)))})
-
-
-def _run(method: str, given: dict[str, Any]) -> None:
-    from ladechat.train.command import run
-
-    places = {name: given[name].expanduser() if given[name] else None for name in ("out", "text")}
-    raise typer.Exit(run(TrainOptions(**{**given, **places, "method": method})))
-
-
-def _numbers(text: str | None) -> tuple[int, ...] | None:
+def _numbers(text: str | None, *, sorted_once: bool) -> tuple[int, ...] | None:
     """Return the layers in an argument such as 2,2,3."""
     if text is None:
         return None
     try:
-        return tuple(int(part) for part in text.split(","))
+        numbers = tuple(int(part) for part in text.split(","))
     except ValueError:
         fail(f"{text[:80]!r} are no layers: whole numbers with commas between, as in --layers 2,2,3.")
+    return tuple(sorted(set(numbers))) if sorted_once else numbers

@@ -4,14 +4,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from ladechat.engine_options import Device, Dtype, Model
 from ladechat.files import open_file
 
 METHODS = ("transfer", "medusa")
 LOSSES = ("ce", "kl")
 
-DEFAULT_SWEEP_STEPS = 100
 MOST_AHEAD = 16
 MOST_LENGTH = 1 << 20
 
@@ -52,27 +54,49 @@ class Recipe:
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """A training, as requested on the command line; see also `Recipe`."""
+    """A training, as requested on the command line; see also `Recipe`. Each field but the first is an option of
+    `ladechat train transfer`; `ladechat.train.commands` has what is another for Medusa and for a sweep.
+    """
 
     method: str  # one of `METHODS`, or "sweep"
-    model: str
-    device: str
-    dtype: str
-    out: Path  # the file to write. Text and checkpoint lie beside it
-    text: Path | None = None  # a file of plain text to train on; None: the model writes it
-    tokens: int = 200_000  # the number of tokens of text
+    model: Model
+    device: Device
+    dtype: Dtype
+    out: Annotated[
+        Path, typer.Option(metavar="FILE.safetensors", help="Where it goes; text and checkpoint lie beside it.")
+    ]
+    text: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Plain text to train on, or a .text.jsonl of an earlier training; else the model writes it.",
+        ),
+    ] = None
+    tokens: Annotated[int, typer.Option(help="How many tokens of text.")] = 200_000
     layers: tuple[int, ...] | None = None  # for a sweep those to try; None: the middle one, for a sweep all
-    ahead: int = 3  # k, the number of tokens guessed ahead
-    loss: str = "ce"
-    steps: int = 1000
-    batch: int = 4
-    anchors: int = 32
-    length: int = 256
-    rate: float = 4e-3
-    temperature: float = 0.0  # the temperature of answers that the model writes
-    seed: int = 0
-    minutes: float = 3.0  # the minutes between two checkpoints
-    estimate: bool = False  # whether to only print the estimate of the cost
+    ahead: Annotated[int, typer.Option(help="How many tokens ahead are guessed.")] = 3
+    loss: Annotated[
+        str,
+        typer.Option(
+            metavar="ce|kl", help="ce: cross-entropy with the text; kl: divergence from the model's distributions."
+        ),
+    ] = "ce"
+    steps: Annotated[int, typer.Option(help="Updates.")] = 1000
+    batch: Annotated[int, typer.Option(help="Chunks of text in each update.")] = 4
+    anchors: Annotated[int, typer.Option(help="Positions of each chunk that are trained on.")] = 32
+    length: Annotated[int, typer.Option(help="Tokens of a chunk.")] = 256
+    rate: Annotated[float, typer.Option(help="The highest learning rate.")] = 4e-3
+    temperature: Annotated[
+        float, typer.Option(help="Of the answers that the model writes; 0 takes the likeliest token.")
+    ] = 0.0
+    seed: Annotated[int, typer.Option(help="Where random numbers begin: the same seed, the same training.")] = 0
+    minutes: Annotated[float, typer.Option(help="From one checkpoint to the next.")] = 3.0
+    estimate: Annotated[
+        bool,
+        typer.Option(
+            "--estimate", help="Only say what memory and time it would take; config.json is enough for memory."
+        ),
+    ] = False
 
     def check(self) -> None:
         """Check the options before anything is loaded.

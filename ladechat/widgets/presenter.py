@@ -32,7 +32,9 @@ class Bookmark(msgspec.Struct):
     Attributes:
         asked_at: the message with the last question.
         exchanges: for each answered question, its message.
-        parameters: the last value of each parameter of any decoder.
+        decoders: by name; those announced by the engine, or before that, those of this version.
+        settings: those that the engine has confirmed.
+        parameters: the last value of each parameter of any decoder, as reported by the engine.
         activity: the text in the status line.
         system_said: whether a notice said that the system prompt is placed in the first question.
         server: the server that decodes; None: this machine does.
@@ -59,6 +61,7 @@ class Presenter:
     """Draws events on the conversation, the panels beside it and the status line.
 
     Attributes:
+        now: what is on the screen.
         answers: the steps of the answers on the screen.
         inspection: looks back at those steps.
         may_continue: whether an answer that was cut can be continued here.
@@ -84,7 +87,7 @@ class Presenter:
         self._limit_meant = limit_meant
         self.may_continue = False
         self.chosen: int | None = None
-        self._now = Bookmark()
+        self.now = Bookmark()
         self._in_turn = self._continuing = self._expecting = self._settings_awaited = False
         self._shown_system: str | None = None
         """The system prompt of the last question; None if unknown."""
@@ -92,34 +95,9 @@ class Presenter:
         self._first_part: protocol.TurnFinished | None = None
 
     @property
-    def decoders(self) -> Mapping[str, protocol.DecoderInfo]:
-        """The decoders by name: those announced by the engine, or before that, those of this version."""
-        return self._now.decoders
-
-    @property
-    def model(self) -> str:
-        """The name of the model, as the conversation shows it."""
-        return self._now.model
-
-    @property
-    def server(self) -> protocol.ServerInfo | None:
-        """The server that decodes; None: this machine does."""
-        return self._now.server
-
-    @property
     def unit(self) -> str:
         """What a step is."""
-        return unit_of(self._now.server)
-
-    @property
-    def settings(self) -> protocol.Settings:
-        """The settings that the engine has confirmed."""
-        return self._now.settings
-
-    @property
-    def parameters(self) -> Mapping[str, protocol.Value]:
-        """The last value of each parameter of any decoder, as reported by the engine."""
-        return self._now.parameters
+        return unit_of(self.now.server)
 
     def begin(self, settings: protocol.Settings | None, doing: str = STARTING) -> None:
         """Show the screen before the first event, with `doing` as the activity.
@@ -128,7 +106,7 @@ class Presenter:
             settings: those that the engine is started with; None: its header tells them.
             doing: what goes on.
         """
-        self._now, self._in_turn, self._expecting = Bookmark(), False, False
+        self.now, self._in_turn, self._expecting = Bookmark(), False, False
         self._status.unit = self.unit
         self._keep(0)
         self._shown_system = None
@@ -148,14 +126,14 @@ class Presenter:
 
     def bookmark(self) -> Bookmark:
         """Return the state of the screen; call it before a turn starts."""
-        now = self._now
+        now = self.now
         now.blocks, now.arrangement = self._transcript.blocks, self._side.arrangement
         now.status = tuple(getattr(self._status, part) for part in STATUS_PARTS)
         return msgspec.structs.replace(now)
 
     def return_to(self, bookmark: Bookmark) -> None:
         """Restore the screen; the next event shown must start a turn."""
-        self._now, self._in_turn, self._expecting = msgspec.structs.replace(bookmark), False, False
+        self.now, self._in_turn, self._expecting = msgspec.structs.replace(bookmark), False, False
         self._status.unit = self.unit
         self._keep(bookmark.blocks)
         self._show_settings(bookmark.settings)
@@ -168,15 +146,10 @@ class Presenter:
     def show_place(self, message: int, text: str) -> None:
         """Show the first occurrence of a text in question or answer number `message`, from 0."""
         exchange, answer = divmod(message, 2)
-        if exchange < len(self._now.exchanges):
-            question, *later = self._now.exchanges[exchange:]
+        if exchange < len(self.now.exchanges):
+            question, *later = self.now.exchanges[exchange:]
             end = later[0] if later else self._transcript.blocks
             self._transcript.scroll_to_text(range(question + answer, end), text)
-
-    @property
-    def questions(self) -> tuple[int, ...]:
-        """The messages with the questions that were answered."""
-        return self._now.exchanges
 
     @property
     def answering(self) -> bool:
@@ -186,7 +159,7 @@ class Presenter:
     def expect_answer(self) -> None:
         """Show that a question, or the rest of an answer, was requested: nothing is ready until its turn."""
         self._expecting = True
-        if self._now.activity == READY:  # else an engine is loading, and the question waits for it
+        if self.now.activity == READY:  # else an engine is loading, and the question waits for it
             self.say(PREPARING)
 
     def note(self, text: str) -> None:
@@ -195,12 +168,12 @@ class Presenter:
 
     def say(self, activity: str) -> None:
         """Show an activity in the status line."""
-        self._now.activity = activity
+        self.now.activity = activity
         self._status.activity = activity
 
     def warn(self, warning: str) -> None:
         """Show a warning instead of the activity, until `warn("")` or the next activity."""
-        self._status.activity = warning or self._now.activity
+        self._status.activity = warning or self.now.activity
 
     def show(self, events: Iterable[protocol.Event]) -> None:
         """Draw events in order; consecutive steps are drawn together."""
@@ -219,14 +192,14 @@ class Presenter:
             self._transcript.add_steps(steps)
             self._side.show_steps(steps)
             self.inspection.show_place()
-            if self._now.activity == READING:  # no Prefilling event came: the KV cache holds the whole question
+            if self.now.activity == READING:  # no Prefilling event came: the KV cache holds the whole question
                 self.say(ANSWERING)
 
     def _show(self, event: protocol.Event) -> None:
         match event:
             case protocol.Asked():
                 self.chosen = None
-                self._now.asked_at = self._transcript.blocks
+                self.now.asked_at = self._transcript.blocks
                 self._transcript.start("user", "You")
                 self._transcript.add(event.text)
                 self.expect_answer()
@@ -240,8 +213,8 @@ class Presenter:
                 self._show_settings(event.settings)
             case protocol.HistoryTrimmed():
                 self._transcript.notice(formatting.describe_trimming(event))
-            case protocol.SystemFolded() if not self._now.system_said:
-                self._now.system_said = True
+            case protocol.SystemFolded() if not self.now.system_said:
+                self.now.system_said = True
                 self._transcript.notice(formatting.SYSTEM_FOLDED)
             case protocol.TurnStarted():
                 self._in_turn, self._expecting = True, False
@@ -253,7 +226,7 @@ class Presenter:
                     self._shown_system = event.system
                     self._side.clear()
                     self.answers.begin(event.turn, self._side.answer, self._transcript.blocks)
-                    self._transcript.start("model", self._now.model)
+                    self._transcript.start("model", self.now.model)
                 self.say(READING)
             case protocol.Prefilling():
                 self.say(ANSWERING)
@@ -266,7 +239,7 @@ class Presenter:
             case protocol.TurnFinished():
                 self._in_turn = False
                 if event.reason != "failed" and event.token_ids and not self._continuing:  # a new exchange
-                    self._now.exchanges += (self._now.asked_at,)
+                    self.now.exchanges += (self.now.asked_at,)
                 if event.pass_tokens:
                     self._transcript.mend(*self._side.mend(event.pass_tokens))
                 whole = formatting.joined(self._first_part, event) if self._continuing and self._first_part else event
@@ -282,7 +255,7 @@ class Presenter:
                         answer.remembered,
                         limit_meant=meant,
                         timed=answer.untimed == 0,
-                        server=self._now.server,
+                        server=self.now.server,
                         may_continue=self.may_continue and self.unit == "pass",
                     )
                 )
@@ -296,24 +269,24 @@ class Presenter:
             case protocol.ConversationOpened():
                 self._show_conversation(event.exchanges)
             case protocol.SystemPrompt():
-                self._now.system_said = False
+                self.now.system_said = False
                 self._transcript.notice(
                     formatting.describe_system(event.text, as_before=event.text == self._shown_system)
                 )
-            case protocol.ExchangeRemoved() if self._now.exchanges:  # else the exchange is older than the recording
+            case protocol.ExchangeRemoved() if self.now.exchanges:  # else the exchange is older than the recording
                 self._shown_system = None
-                *before, question = self._now.exchanges
-                self._now.exchanges = tuple(before)
+                *before, question = self.now.exchanges
+                self.now.exchanges = tuple(before)
                 self._keep(question)
                 self._side.clear()
             case protocol.ExchangeRestored():
-                if self._now.asked_at not in self._now.exchanges and self._now.asked_at < self._transcript.blocks:
+                if self.now.asked_at not in self.now.exchanges and self.now.asked_at < self._transcript.blocks:
                     self._transcript.notice(RESTORED)  # below a question without an answer
                 self._shown_system = event.exchange.system
-                self._now.asked_at = self._transcript.blocks
-                self._now.exchanges += (self._now.asked_at,)
+                self.now.asked_at = self._transcript.blocks
+                self.now.exchanges += (self.now.asked_at,)
                 self._side.clear()
-                self._transcript.add_whole(self._earlier(event.exchange, self._now.asked_at))
+                self._transcript.add_whole(self._earlier(event.exchange, self.now.asked_at))
 
     def _earlier(self, exchange: protocol.Exchange, block: int) -> list[Whole]:
         """Return the messages of an earlier session's exchange, whose question is block number `block`."""
@@ -342,24 +315,24 @@ class Presenter:
     def _show_conversation(self, exchanges: list[protocol.Exchange]) -> None:
         """Replace the conversation by these exchanges."""
         self._keep(0)
-        self._now.system_said = False
+        self.now.system_said = False
         self._shown_system = exchanges[-1].system if exchanges else None
-        self._now.exchanges, messages = (), list[Whole]()
+        self.now.exchanges, messages = (), list[Whole]()
         for exchange in exchanges:
-            self._now.exchanges += (len(messages),)
+            self.now.exchanges += (len(messages),)
             messages += self._earlier(exchange, len(messages))
         self._side.clear()
         self._transcript.open(messages)
         if exchanges:
-            now = self._now.settings if self.may_continue else None
-            self._transcript.sum_up(formatting.describe_reopened(exchanges[-1].settings, self.decoders, now))
+            now = self.now.settings if self.may_continue else None
+            self._transcript.sum_up(formatting.describe_reopened(exchanges[-1].settings, self.now.decoders, now))
 
     def _show_ready(self, event: protocol.Ready) -> None:
-        self._now.model, self._now.system_said = formatting.name_of(event.model), False
+        self.now.model, self.now.system_said = formatting.name_of(event.model), False
         status = self._status
-        status.model, status.device, status.link, status.dtype = self._now.model, event.device, "", event.dtype
+        status.model, status.device, status.link, status.dtype = self.now.model, event.device, "", event.dtype
         status.facts, status.memory = formatting.describe_model(event), formatting.describe_memory(event.memory)
-        self._now.decoders, self._now.server = formatting.announced(event.decoders), event.server
+        self.now.decoders, self.now.server = formatting.announced(event.decoders), event.server
         status.unit = self._transcript.unit = self.unit
         self._side.show_model(event)
         self._show_settings(event.settings)
@@ -370,10 +343,10 @@ class Presenter:
         self.say(PREPARING if self._expecting else READY)
 
     def _show_settings(self, settings: protocol.Settings) -> None:
-        self._now.settings, self._settings_awaited = settings, False
-        self._now.parameters = {**self.parameters, **settings.parameters}
-        self._side.show_settings(settings, self.decoders, self.parameters)
-        self._status.decoder = formatting.info_of(settings.decoder, self.decoders).label
+        self.now.settings, self._settings_awaited = settings, False
+        self.now.parameters = {**self.now.parameters, **settings.parameters}
+        self._side.show_settings(settings, self.now.decoders, self.now.parameters)
+        self._status.decoder = formatting.info_of(settings.decoder, self.now.decoders).label
 
     def _show_failure(self, event: protocol.Failed) -> None:
         if event.fatal:
@@ -385,5 +358,5 @@ class Presenter:
             self.say(ENDED)
         elif event.turn is not None and not self._in_turn:  # else a TurnFinished follows
             self._expecting = False
-            if self._now.activity == PREPARING:  # else the engine is still loading
+            if self.now.activity == PREPARING:  # else the engine is still loading
                 self.say(READY)

@@ -12,7 +12,7 @@ from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widgets import OptionList
 
-from ladechat import conversation_keys, keys
+from ladechat import keys
 from ladechat.app import LadechatApp
 from ladechat.commands import COMMANDS
 from ladechat.lessons.progress import Progress
@@ -90,7 +90,7 @@ def test_every_action_of_a_key_exists_and_no_two_keys_have_one_name(screen: type
 
 def test_every_table_of_keys_belongs_to_a_screen() -> None:
     bound = {(one.id, one.key, one.action) for screen in SCREENS for one in bindings_of(screen)}
-    tables = vars(keys) | vars(conversation_keys)
+    tables = vars(keys)
     for table in (value for name, value in tables.items() if name.endswith("_KEYS") and not name.startswith("_")):
         listed = [one for one in table if isinstance(one, Binding)]
         assert {(one.id, one.key, one.action) for one in listed} <= bound, table

@@ -59,7 +59,7 @@ async def test_behind_a_command_with_fixed_choices_these_are_listed() -> None:
         shown = stage.app.query_one(Completions)
         prompt = stage.app.query_one(Prompt)
         await pilot.press(*"/dec", "tab")
-        decoders = stage.screen.view.presenter.decoders
+        decoders = stage.screen.view.presenter.now.decoders
         await until(lambda: shown.display and shown.option_count == len(decoders), pilot)
         assert stage.prompt == "/decoder "
         async with brings(lambda: shown.option_count == 1, pilot):

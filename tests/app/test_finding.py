@@ -28,7 +28,7 @@ def count(stage: Stage) -> str:
 
 
 def is_open(stage: Stage) -> bool:
-    return stage.app.query_one(FindBar).has_keys
+    return stage.app.query_one(FindBar).query_one(Input).has_focus
 
 
 def line_of_mark(stage: Stage) -> str:

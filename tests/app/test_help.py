@@ -45,7 +45,7 @@ async def test_it_explains_the_chat_and_goes_back_to_what_was_typed(close: str) 
             assert f"{key_names(key)} {key.tooltip}" in text
         assert "Esc Stop the answer, a download, or a search. (/stop)" in text
         assert "←, Ctrl+B Look back" in text and "↑ Bring back an earlier question" in text
-        for info in stage.screen.view.presenter.decoders.values():
+        for info in stage.screen.view.presenter.now.decoders.values():
             assert info.help in text
             assert all(parameter.help in text for parameter in info.parameters)
         await press(pilot, close, brings=stage.in_front)

@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 from textual import command as palette
+from textual.events import Key
 
 from ladechat import catalog
 from ladechat.palette import Look
@@ -46,6 +47,21 @@ async def test_a_slider_takes_effect_in_the_middle_of_an_answer() -> None:
             await pilot.press("9")
         await act(pilot, stage.engine.release, brings=lambda: not stage.asking)
         assert SHOWN_ANSWER in stage.text
+
+
+async def test_digits_behind_a_click_on_a_slider_or_behind_a_letter_belong_to_the_question() -> None:
+    async with Stage(decoder="lookahead").ready() as (pilot, stage):
+        slider = stage.slider("window")
+        async with brings(lambda: len(stage.engine.commands) == 1, pilot):
+            await pilot.click(slider, offset=(slider.columns[-1], 0))
+        assert slider.has_focus
+        await press(pilot, *"25", brings=lambda: stage.prompt == "25")
+        slider.focus()
+        await until(lambda: slider.has_focus, pilot)
+        for character in "a 7":  # all at once, as over a slow line
+            stage.app.post_message(Key({" ": "space"}.get(character, character), character))
+        await until(lambda: stage.prompt == "25a 7", pilot)
+        assert len(stage.engine.commands) == 1
 
 
 def shows(status: StatusLine, decoder: str) -> bool:

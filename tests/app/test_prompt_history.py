@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.session.conversations import prompt_history
 from ladechat.session.conversations.prompt_history import PromptHistory

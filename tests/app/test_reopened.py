@@ -87,7 +87,7 @@ async def test_the_thoughts_of_a_saved_answer_are_folded_above_it_and_in_the_col
         assert [text for text, _ in coloured(stage)][:3] == ["<", "Hm", ", seven?"]
         async with brings(lambda: looked_at(stage) == (2, 5), pilot):
             await pilot.click(transcript, offset=place_of(stage.app, "Hm"))
-        assert transcript.block_of(2) == 3 and stage.screen.view.presenter.questions == (0, 3)
+        assert transcript.block_of(2) == 3 and stage.screen.view.presenter.now.exchanges == (0, 3)
 
 
 async def test_the_rest_of_a_reopened_answer_has_its_colours_too_and_both_are_saved(tmp_path: Path) -> None:

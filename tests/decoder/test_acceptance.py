@@ -4,8 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.decoder.acceptance import accept, log_probabilities
 from ladechat.decoder.sampler import Sampler, Sampling

@@ -4,8 +4,7 @@ That they write what plain decoding writes: see tests/test_exactness.py.
 """
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat import registry
 from ladechat.decoder.drafters.drafter import Drafter

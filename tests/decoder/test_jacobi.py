@@ -2,8 +2,7 @@
 
 from itertools import count
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.decoder.jacobi import JacobiWindow
 

@@ -4,8 +4,7 @@ import random
 import tracemalloc
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.decoder.drafters.ngram_pool import BYTES_PER_NGRAM, BYTES_PER_TOKEN, Guess, NGramPool
 from ladechat.decoder.drafters.pool import PoolDrafter

@@ -5,8 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.decoder.drafters.drafter import Proposal, Room
 from ladechat.decoder.drafters.ngram_pool import NGramPool

@@ -5,8 +5,7 @@ from itertools import product
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from torch import Tensor
 
 from ladechat.decoder.drafters.drafter import Drafter, Node, PassResult, Room
@@ -16,8 +15,7 @@ from ladechat.decoder.drafters.medusa import MedusaDrafter, MedusaHeads
 from ladechat.decoder.hidden import Hidden, TransferMaps
 from ladechat.decoder.step import LensSnapshot
 from ladechat.decoder.verify_mask import SlotTree
-from tests.drafters.trees import PLENTY, VOCABULARY, paths
-from tests.drafters.trees import ranked as best
+from tests.drafters.trees import PLENTY, VOCABULARY, paths, ranked as best
 
 GOOD, BAD = [0.6, 0.2, 0.1, 0.05, 0.02, 0.01, 0.01, 0.01], [0.3, 0.1, 0.05, 0.0, 0.0, 0.0, 0.0, 0.0]
 

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ladechat.decoder.drafters.drafter import ROOT, PassResult, Room
 from ladechat.decoder.drafters.recycling import (

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.decoder.drafters.drafter import EARLIER, ROOT, Node, Room
 from ladechat.decoder.drafters.suffix import LONGEST_MATCH, SEARCHED, SOURCE, SuffixDrafter

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 from gguf import GGMLQuantizationType as Kind
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ladechat.engine.failures import or_say_why_not
 from ladechat.engine.loading_events import LoadingReport
@@ -28,8 +27,7 @@ from tests.engine.asking import Script, failure, of_kind
 from tests.engine.messages import user
 from tests.engine.tokenizers import byte_level
 from tests.gguf_files import write_gguf
-from tests.scripted_checkpoint import change as change_entries
-from tests.scripted_checkpoint import scripted_checkpoint
+from tests.scripted_checkpoint import change as change_entries, scripted_checkpoint
 from tests.tiny import random_model
 
 HUGE = 10**400

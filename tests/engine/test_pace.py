@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat import protocol
-from ladechat.engine import server
-from ladechat.engine import turn as turn_module
+from ladechat.engine import server, turn as turn_module
 from ladechat.engine_process import stream
 from ladechat.engine_process.pace import StepPace
 from ladechat.protocol import (

@@ -1,8 +1,7 @@
 """Past answers enter a prompt as what the template makes of their text, and the cache is used as far as they agree."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ladechat.engine.chat_format import ChatFormat
 from ladechat.protocol import Message

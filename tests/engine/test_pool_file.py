@@ -5,8 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.decoder.drafters.ngram_pool import NGramPool
 from ladechat.engine.pool_file import FORMAT, VERSION, PoolFileError, read, write

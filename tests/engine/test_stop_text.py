@@ -1,8 +1,7 @@
 """An answer in plain text ends where the model goes on with the next question, which is never shown."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.engine.chat_format import NothingToAnswer
 from ladechat.engine.detokenizer import TokenTexts

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from transformers import PreTrainedTokenizerBase
 
 from ladechat.engine.chat_format import ChatFormat, MessageTooLong

@@ -6,8 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.decoder.drafters.drafter import ROOT, Node, Room
 from ladechat.decoder.drafters.recycling import CHANCES, RecyclingDrafter
@@ -17,8 +16,7 @@ from ladechat.protocol import Configure, Generate, Message, Settings, SettingsAp
 from ladechat.registry import Shared
 from ladechat.saved_drafts import drafts_folder, forget_drafts
 from tests.engine.inside import inside
-from tests.made_up_costs import free
-from tests.made_up_costs import shared as sharing
+from tests.made_up_costs import free, shared as sharing
 from tests.tiny import small_demo
 from tests.waiting import wait_for
 

@@ -5,8 +5,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from PIL import Image
 from PIL.GifImagePlugin import GifImageFile
 from rich.color_triplet import ColorTriplet

@@ -23,8 +23,7 @@ from ladechat.lessons.lesson import MISSED, Phase
 from ladechat.lessons.scene import Predict, Task
 from ladechat.lessons.scenes import SCENES
 from ladechat.screens.learn import lesson_session
-from ladechat.shell import cli
-from ladechat.shell import learn as learn_command
+from ladechat.shell import cli, learn as learn_command
 from ladechat.widgets.flow import safe
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.panels.speed_panel import SpeedPanel

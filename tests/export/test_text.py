@@ -6,8 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -37,8 +36,7 @@ from ladechat.widgets.flow import safe
 from ladechat.widgets.formatting import SYSTEM_FOLDED
 from tests.export.talks import HOSTILE, hostile, two_turns
 from tests.session.conversations import exchange
-from tests.session.streams import GOLDEN, recorded
-from tests.session.streams import turn as turn_of
+from tests.session.streams import GOLDEN, recorded, turn as turn_of
 from tests.test_refusals import RAW_CONTROLS
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable("table")

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.lessons.progress import Progress, ProgressFile, Score
 from ladechat.lessons.scenes import CHAPTERS

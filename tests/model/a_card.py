@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
-from ladechat.model import load_checkpoint as loading
-from ladechat.model import trained
+from ladechat.model import load_checkpoint as loading, trained
 from ladechat.model.load import load
 from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading import self_check

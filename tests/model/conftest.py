@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import close_session, constants
 
-from ladechat.model.checkpoint import hub as hub_module
-from ladechat.model.checkpoint import transfer
+from ladechat.model.checkpoint import hub as hub_module, transfer
 from ladechat.model.checkpoint.hub_answers import httpx
 from ladechat.model.kernels.build import Build
 from ladechat.model.kernels.library import Library

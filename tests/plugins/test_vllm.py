@@ -6,8 +6,7 @@ import tracemalloc
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.plugins.vllm import Proposer, SharingProposer
 from tests.plugins.scripted_vllm import LONGEST, ROWS, Clock, Request, ScriptedVllm, configuration

@@ -3,8 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.remote.event_lines import MOST_EVENT_BYTES, EventLines, EventTooLarge
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.protocol import Settings, Step
 from ladechat.remote.reports import Ended, Report, Tokens, step_of

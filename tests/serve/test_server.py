@@ -10,8 +10,7 @@ from unittest.mock import AsyncMock
 
 import pytest
 from aiohttp import ClientWebSocketResponse, WSServerHandshakeError
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.serve import server, tab
 from tests.serve.fake_app import APP, drawn, program, serving, until_gone

@@ -4,13 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
 from ladechat.protocol import encode
-from ladechat.session.conversations import folder as conversation_folder
-from ladechat.session.conversations import saved as conversation_file
+from ladechat.session.conversations import folder as conversation_folder, saved as conversation_file
 from ladechat.session.conversations.saved import (
     Begun,
     Continued,

@@ -25,8 +25,7 @@ from ladechat.session.engine import State
 from ladechat.session.session import Session
 from tests.engine.wire import ROOT
 from tests.session.streams import HEADER
-from tests.terminal.conftest import SLOW, Start
-from tests.terminal.conftest import start as start
+from tests.terminal.conftest import SLOW, Start, start as start
 from tests.terminal.tmux import shows, still_runs, words
 from tests.waiting import until, wait_for
 

@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from msgspec.structs import replace
 
 from ladechat import catalog

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.protocol import Asked, Closed, Header, Step, encode
 from ladechat.session.playing import NotRead, Player

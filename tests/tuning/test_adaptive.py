@@ -5,8 +5,7 @@ from itertools import groupby, pairwise
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from msgspec.structs import astuple
 
 from ladechat.decoder.drafters.drafter import NOTHING, ROOT, Node, PassResult, Proposal

@@ -1,8 +1,7 @@
 """How often drafts are right, learnt from what was emitted."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.decoder.drafters.drafter import ROOT, Node
 from ladechat.tuning.learning import AcceptanceRates

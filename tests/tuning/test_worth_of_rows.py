@@ -4,8 +4,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.tuning.learning import FIRST_PAUSE, LIKELY, LONGEST_PAUSE, TRIAL, HiddenRows, leaf_chances
 

@@ -1,8 +1,7 @@
 """The steps of answers are kept as bytes, within a bound, and show again what was shown."""
 
 import msgspec
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from textual.app import App, ComposeResult
 from textual.reactive import reactive
 from textual.widgets import Label

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.widgets.flow import Ink
 from ladechat.widgets.transcript.block import Block, Kind

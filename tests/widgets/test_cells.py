@@ -3,8 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from ladechat.widgets.cells import ELLIPSIS, cell_len, fit, joins_left, printable, shorten, visible
 

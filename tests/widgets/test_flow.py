@@ -3,8 +3,7 @@
 import unicodedata
 from itertools import pairwise
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.widgets.cells import cell_len, joins_left
 from ladechat.widgets.flow import PLAIN, TAB, Flow, Ink, Line, safe

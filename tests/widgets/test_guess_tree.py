@@ -1,7 +1,6 @@
 """Guesses in lines: each guess is there once, and what is not repeated stands in the lines above."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.protocol import Candidate
 from ladechat.widgets.steps.guesses import branches, first_lines, in_lines, verdict_of

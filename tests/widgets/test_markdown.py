@@ -1,8 +1,7 @@
 """Markdown as lines of inks: what is shown, what it stands for, and that nothing in it takes for ever."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pygments.lexers import get_lexer_by_name
 
 from ladechat.palette import Palette

@@ -1,8 +1,7 @@
 """One measure: where the cursor of the prompt stands is where a terminal is after what was drawn."""
 
 import pytest
-from rich.cells import cell_len as rich_cell_len
-from rich.cells import chop_cells, get_character_cell_size, set_cell_size, split_text
+from rich.cells import cell_len as rich_cell_len, chop_cells, get_character_cell_size, set_cell_size, split_text
 
 from ladechat.widgets.cells import cell_len, cell_size, drawn, measure_alike, printable
 from ladechat.widgets.prompt.prompt import Prompt

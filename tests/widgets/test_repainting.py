@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import pyte
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from textual.pilot import Pilot
 
 from ladechat.widgets.transcript.transcript import FORMATTING_SECONDS, Transcript

@@ -3,8 +3,7 @@
 import unicodedata
 
 import msgspec
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from textual.events import Paste
 from textual.pilot import Pilot
 from textual.strip import Strip

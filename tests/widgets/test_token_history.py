@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.protocol import Rivals, Step
 from ladechat.widgets.panels.biography_panel import BiographyPanel

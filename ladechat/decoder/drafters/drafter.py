@@ -152,3 +152,12 @@ class Drafter:
             result: the result of the pass.
             slots: for each node of the latest proposal its slot, or -1 if not taken; empty if `propose` was not called.
         """
+
+
+class BoundedDrafter(Drafter):
+    """A drafter whose parameter `nodes` is the most drafted tokens in a pass."""
+
+    nodes: int
+
+    def configure(self, parameters: Mapping[str, bool | int]) -> None:
+        self.nodes = parameters.get("nodes", self.nodes)

@@ -6,18 +6,18 @@ proposed.
 """
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from torch import Tensor
 
-from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, PassResult, Proposal, Room
+from ladechat.decoder.drafters.drafter import ROOT, BoundedDrafter, Node, PassResult, Proposal, Room
 from ladechat.decoder.largest import largest
 
 RANKS = 8
 """Guesses per position."""
 
 
-class HeadsDrafter(Drafter):
+class HeadsDrafter(BoundedDrafter):
     """Proposes the most likely paths through the guesses for the next positions; subclasses make these in `_read`.
 
     With ``cat, dog`` for the next token and ``sat`` for the one after it, it proposes ``cat → sat`` and ``dog → sat``.
@@ -31,10 +31,6 @@ class HeadsDrafter(Drafter):
     def __init__(self, source: str, chances: Sequence[Sequence[float]], nodes: int = 16) -> None:
         self.source, self.nodes, self._chances = source, nodes, chances
         self._guesses: list[list[int]] = []
-
-    def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Set the most drafted tokens from `nodes`."""
-        self.nodes = parameters.get("nodes", self.nodes)
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
         """Start a run without guesses: they need the hidden states of a pass."""

@@ -6,9 +6,9 @@ of ten drafts are accepted. The constants are those of the authors' program (`de
 ends a draft is verified too, since its pass has been spent.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 
-from ladechat.decoder.drafters.drafter import NOTHING, ROOT, Drafter, Node, PassResult, Proposal, Room
+from ladechat.decoder.drafters.drafter import NOTHING, ROOT, BoundedDrafter, Node, PassResult, Proposal, Room
 from ladechat.decoder.layer_skipping_model import LayerSkippingModel
 
 SOURCE = "layer_skip"
@@ -29,7 +29,7 @@ def default_skipped(layers: int) -> frozenset[int]:
     return frozenset(range(layers // 4, layers - layers // 4, 2)) if layers > 1 else frozenset()
 
 
-class LayerSkipDrafter(Drafter):
+class LayerSkipDrafter(BoundedDrafter):
     """Drafts a chain with the model itself. Each drafted token costs a (shorter) pass.
 
     Args:
@@ -53,10 +53,6 @@ class LayerSkipDrafter(Drafter):
         self._text: Sequence[int] = ()
         self._most = 0
         self._acceptance = 0.0
-
-    def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Set the most drafted tokens from `nodes`."""
-        self.nodes = parameters.get("nodes", self.nodes)
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
         self._text = text

@@ -9,14 +9,14 @@ the other (LogitSpec, arXiv 2507.01449).
 """
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ladechat.decoder.drafters.drafter import ROOT, Drafter, Node, PassResult, Proposal, Room
+from ladechat.decoder.drafters.drafter import ROOT, BoundedDrafter, Node, PassResult, Proposal, Room
 
 SOURCE = "recycling"
 CHANCES = (0.35, 0.13, 0.06, 0.035, 0.025, 0.02, 0.015, 0.01)
@@ -98,7 +98,7 @@ def _no_successors(tokens: int) -> NDArray[np.int32]:
     return np.full((tokens, len(CHANCES)), UNKNOWN, np.int32)
 
 
-class RecyclingDrafter(Drafter):
+class RecyclingDrafter(BoundedDrafter):
     """Proposes the most likely tree of successors from tables alone: it needs no match in the text.
 
     If they hold ``the → cat, dog`` and ``cat → sat``, the proposal after ``the`` is ``cat``, ``cat sat``, ``dog``.
@@ -113,10 +113,6 @@ class RecyclingDrafter(Drafter):
         self._successors = Successors() if successors is None else successors
         self._text: Sequence[int] = ()
         self._instead: list[int] = []  # the tokens that were likely in place of the last one, the likeliest first
-
-    def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Set the most drafted tokens from `nodes`."""
-        self.nodes = parameters.get("nodes", self.nodes)
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
         self._text, self._instead = text, []

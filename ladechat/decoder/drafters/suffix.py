@@ -4,11 +4,11 @@ After Hu et al. 2024 (SAM decoding, arXiv 2411.10666) and Oliaro et al. 2024 (Su
 are found as in LZ77 compressors: a table of pairs of tokens, each with a chain of its earlier places.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ladechat.decoder.common_prefix import common_prefix
-from ladechat.decoder.drafters.drafter import EARLIER, ROOT, Drafter, Node, Proposal, Room
+from ladechat.decoder.drafters.drafter import EARLIER, ROOT, BoundedDrafter, Node, Proposal, Room
 from ladechat.decoder.drafters.places import NOWHERE, Places
 
 SOURCE = "suffix"
@@ -46,7 +46,7 @@ class _TextPiece(NamedTuple):
         return self._replace(places=self.places[: max(0, token - self.begins)])
 
 
-class SuffixDrafter(Drafter):
+class SuffixDrafter(BoundedDrafter):
     """Proposes continuations of the longest matches in prompt, emitted text and earlier texts.
 
     After ``the cat sat. A dog; the cat`` it proposes ``sat . A``, from a match of two tokens. A match grows with each
@@ -74,10 +74,6 @@ class SuffixDrafter(Drafter):
         """How many tokens of the current text are stored."""
         self._pieces: list[_TextPiece] = []
         """The pieces of the current text, in its order, the last one at the end of `_known`."""
-
-    def configure(self, parameters: Mapping[str, bool | int]) -> None:
-        """Set the most drafted tokens from `nodes`."""
-        self.nodes = parameters.get("nodes", self.nodes)
 
     def begin(self, text: Sequence[int], prompt_length: int) -> None:
         """Start a run, reusing the common prefix with the text read last."""

@@ -2,10 +2,11 @@
 
 import importlib.util
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from ladechat.installing import command_for_extra
-from ladechat.model.checkpoint.faults import faults_said, import_explained
+from ladechat.model.checkpoint.faults import faults_said, import_explained, import_libraries
 from ladechat.model.checkpoint.files import (
     ByteProgress,
     LoadError,
@@ -19,7 +20,7 @@ from ladechat.model.checkpoint.files import (
     only_gguf,
     weight_files,
 )
-from ladechat.model.llama_cpp.library import PACKAGE, is_installed
+from ladechat.model.llama_cpp.library import PACKAGE, is_installed, wait_briefly
 
 UNPACKING_PACKAGES = ("gguf", "accelerate")
 """The packages with which transformers unpacks a GGUF file, where llama.cpp is not installed."""
@@ -103,3 +104,12 @@ def _gguf(name: str) -> Path:
 def stays_packed(checkpoint: Path) -> bool:
     """Return whether llama.cpp, which is installed, runs a checkpoint: a GGUF file."""
     return is_gguf(checkpoint) and is_installed()
+
+
+def start_libraries(checkpoint: Path, begin: Callable[[str], object]) -> None:
+    """Import the libraries that load a checkpoint, which takes seconds; `begin` is called with that stage."""
+    packed = stays_packed(checkpoint)
+    begin("starting PyTorch" if packed else "starting PyTorch and transformers")
+    if packed:
+        wait_briefly()
+    import_libraries(packed)

@@ -25,8 +25,13 @@ from ladechat.model.checkpoint.files import ADAPTER, ADAPTER_WEIGHTS, LoadError,
 from ladechat.model.kernels.soft_cap import attention_for
 from ladechat.model.loading.config import read_config
 from ladechat.model.loading.generation_config import generation_config
-from ladechat.model.loading.gguf_file import GgufFile, gguf_config, read_gguf, unreadable
-from ladechat.model.loading.gguf_file import check_tensors as check_gguf_tensors
+from ladechat.model.loading.gguf_file import (
+    GgufFile,
+    check_tensors as check_gguf_tensors,
+    gguf_config,
+    read_gguf,
+    unreadable,
+)
 from ladechat.model.loading.progress import FractionProgress
 from ladechat.model.loading.quantization import weight_only_config
 from ladechat.model.runners.out_of_memory import memory_is_used_up

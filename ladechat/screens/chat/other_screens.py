@@ -53,7 +53,7 @@ class OtherScreens:
         session = self._session
         if session.state is State.ENDED:
             return self._chat.no_engine
-        if self._chat.view.presenter.server is not None:
+        if self._chat.view.presenter.now.server is not None:
             return ONE_WAY
         if session.asking or session.waiting:
             return STOP_FIRST

@@ -73,7 +73,7 @@ class Questions:
     @property
     def _place(self) -> int:
         """The place of the chosen question, or else of the last one."""
-        return len(self._presenter.questions) - 1 if self._presenter.chosen is None else self._presenter.chosen
+        return len(self._presenter.now.exchanges) - 1 if self._presenter.chosen is None else self._presenter.chosen
 
     def show(self) -> None:
         """Show the questions that wait, the variants of others, and where the next one goes if not to the end."""
@@ -82,7 +82,7 @@ class Questions:
         labelled = (self._transcript.blocks, self._presenter.chosen, *tree.path)
         if labelled != self._labelled:
             self._labelled, variants = labelled, tree.variants
-            for place, (block, number) in enumerate(zip(self._presenter.questions, tree.path, strict=False)):
+            for place, (block, number) in enumerate(zip(self._presenter.now.exchanges, tree.path, strict=False)):
                 of = variants[tree.parents[number]]
                 self._transcript.label(block, of.index(number) + 1, len(of), chosen=place == self._presenter.chosen)
         text, at = (CHOSEN, self._presenter.chosen) if self._editing is None else (EDITING, self._editing)
@@ -154,7 +154,7 @@ class Questions:
 
     def point_at(self, event: QuestionPointedAt) -> None:
         """Choose a question that was clicked, unless it has no answer, or show another variant of it."""
-        questions = self._presenter.questions
+        questions = self._presenter.now.exchanges
         if event.block in questions and self._may_act():
             self._choose(questions.index(event.block))
             if event.by:
@@ -165,7 +165,7 @@ class Questions:
         """Choose the question so many after the chosen one; after the last, none is chosen."""
         if self._may_act():
             place = max(self._place + by + (self._presenter.chosen is None), 0)
-            self._choose(place if place < len(self._presenter.questions) else None)
+            self._choose(place if place < len(self._presenter.now.exchanges) else None)
 
     def action_leave_question(self) -> None:
         """Choose no question."""
@@ -207,7 +207,7 @@ class Questions:
             self._transcript.anchor()
         else:
             self._presenter.inspection.leave()
-            self._transcript.show_place(self._presenter.questions[place], 0, "")
+            self._transcript.show_place(self._presenter.now.exchanges[place], 0, "")
         self._session.changed()
 
     def _may_act(self) -> bool:

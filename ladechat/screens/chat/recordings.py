@@ -103,7 +103,7 @@ class Recordings:
 
     def show_recording(self) -> None:
         """Show whether the session is recorded."""
-        self._view.show_recording(self._recorder.path is not None)
+        self._view.recording.display = self._recorder.path is not None
 
     # --- replay -------------------------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from ladechat.screens.chat.settings import ChatSettings
 from ladechat.screens.chat.slash_commands import SlashCommands
 from ladechat.screens.chat.typed_question import TypedQuestion
 from ladechat.screens.engine_silence import EngineSilence
-from ladechat.screens.styled_once import StyledOnce
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.screens.view import ConversationView, commands
 from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import SavedConversation
@@ -40,9 +40,9 @@ from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.session import Session
 from ladechat.widgets.bars.find_bar import FindBar
 from ladechat.widgets.bars.in_effect import InEffect
-from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.formatting import describe_waiting
+from ladechat.widgets.inputs import forward
 from ladechat.widgets.later import Frames, call_later
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING
@@ -50,7 +50,6 @@ from ladechat.widgets.prompt.above_prompt import TypedSize, WaitingQuestions
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.steps.answer_steps import StepPointedAt
-from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript.transcript import NEW_BELOW, QuestionPointedAt, Transcript
 
 QUIT_SECONDS = 2.0
@@ -150,7 +149,7 @@ class ChatScreen(StyledOnce[None]):
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
         """The decoders that the engine has announced."""
-        return self.view.presenter.decoders.values()
+        return self.view.presenter.now.decoders.values()
 
     @property
     def unit(self) -> str:
@@ -171,9 +170,7 @@ class ChatScreen(StyledOnce[None]):
 
     def compose(self) -> ComposeResult:
         yield self.view
-        yield self._finding
-        yield KeyFooter()
-        yield TooSmall()
+        yield from bottom(self._finding, messages=False)
 
     def on_mount(self) -> None:
         session, models = self._session, self._models
@@ -214,9 +211,8 @@ class ChatScreen(StyledOnce[None]):
             self._questions.show()
             conversation, formatted = session.conversation, self.view.transcript.formatted
             preset, limit = self.settings.preset, conversation.max_new_tokens
-            thinking = self.settings.thinking
-            self._in_effect.show(preset, conversation.system, limit, thinking, formatted=formatted)
-            self.view.show_search(session.looking_for)
+            self._in_effect.show(preset, conversation.system, limit, self.settings.thinking, formatted=formatted)
+            self.view.status.looking_for = session.looking_for
             self.saved.show_title()
             self.saved.show_copy()
             self.silence.look_later()
@@ -288,17 +284,13 @@ class ChatScreen(StyledOnce[None]):
         prompt = self._prompt
         typed = event.is_printable and not prompt.passes_on(event.key)
         if event not in prompt.seen and (typed or self.focused is prompt):
-            event.stop()
             self.set_focus(prompt)
-            passed_on = events.Key(event.key, event.character)
-            passed_on.time = event.time
-            prompt.post_message(passed_on)
+            forward(event, prompt)
 
     def on_paste(self, event: events.Paste) -> None:
         """Insert text that was pasted elsewhere; the prompt stops the events of text pasted into it."""
-        event.stop()
         self.set_focus(self._prompt)
-        self._prompt.post_message(events.Paste(event.text))
+        forward(event, self._prompt)
 
     # --- other widgets ------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ from ladechat.protocol import NO_SWITCH, Configure, DecoderInfo, Ready
 from ladechat.screens.chat.context import ChatContext
 from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.lists.settings import SettingsScreen
-from ladechat.screens.slider_commands import command_of
 from ladechat.screens.terminal.app_with_look import AppWithLook
 from ladechat.session.change import (
     Adjustable,
@@ -30,7 +29,7 @@ from ladechat.session.change import (
 from ladechat.session.conversations.saved import shortened
 from ladechat.widgets.formatting import name_of
 from ladechat.widgets.sliders.slider import Slider
-from ladechat.widgets.sliders.sliders import ParameterSlider
+from ladechat.widgets.sliders.sliders import ParameterSlider, command_of
 
 DECODER, THINKING = "decoder", "thinking"
 NO_PRESETS = "There is no preset yet: /save NAME makes one of this model, system prompt and settings."
@@ -69,7 +68,7 @@ class ChatSettings:
 
     @property
     def _decoders(self) -> Mapping[str, DecoderInfo]:
-        return self._chat.view.presenter.decoders
+        return self._chat.view.presenter.now.decoders
 
     @property
     def _app(self) -> AppWithLook:
@@ -190,7 +189,7 @@ class ChatSettings:
     def listed(self) -> list[Adjustable]:
         """Return all settings that can be changed now, with their values."""
         requested = self._session.requested
-        parameters = {**self._chat.view.presenter.parameters, **requested.parameters}
+        parameters = {**self._chat.view.presenter.now.parameters, **requested.parameters}
         now = msgspec.structs.replace(requested, parameters=parameters)
         names = ", ".join(self._decoders)
         decoder = Adjustable(DECODER, DECODER, SETTINGS[DECODER].help, f"one of {names}", requested.decoder)

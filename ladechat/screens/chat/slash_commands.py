@@ -29,12 +29,12 @@ class SlashCommands:
 
     async def _run_typed(self, text: str) -> None:
         name, _, argument = text.partition(" ")
-        command, argument = find(name), argument.strip()
+        command, argument, decoders = find(name), argument.strip(), self._chat.view.presenter.now.decoders
         if command is not None:
             await self._run(command, argument)
         elif self._settings.has(name):
             self._settings.set(name, argument)
-        elif (why := missing_here(name, self._chat.session.requested, self._chat.view.presenter.decoders)) is not None:
+        elif (why := missing_here(name, self._chat.session.requested, decoders)) is not None:
             self._chat.refuse(why)
         else:
             near = nearest(name)

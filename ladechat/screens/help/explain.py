@@ -12,11 +12,8 @@ from textual.widgets import Static
 
 from ladechat.keys import EXPLAIN_KEYS
 from ladechat.own_keys import with_own_keys
-from ladechat.screens.styled_once import StyledOnce
-from ladechat.widgets.bars.key_footer import KeyFooter
-from ladechat.widgets.bars.message_line import MessageLine
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.widgets.cells import printable
-from ladechat.widgets.too_small import TooSmall
 
 NOTHING = "No panel is on the screen. F2 shows them; below 70 columns they take the room of the conversation."
 TOO_FAST = "F6: four passes a second. Space: pause. →: one pass."
@@ -42,10 +39,4 @@ class ExplainScreen(StyledOnce[None], ModalScreen[None]):
             for name, text in self._explanations:
                 yield Static(Content(printable(name)), classes="heading")
                 yield Static(Content(printable(with_own_keys(text, self.app))))
-        yield MessageLine()
-        yield KeyFooter()
-        yield TooSmall()
-
-    def action_close(self) -> None:
-        """Return to the screen below."""
-        self.dismiss()
+        yield from bottom()

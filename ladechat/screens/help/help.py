@@ -19,13 +19,10 @@ from ladechat.keys import HELP_KEYS, key_names
 from ladechat.own_keys import in_own_keys, keymap_of, with_own_keys
 from ladechat.protocol import DecoderInfo
 from ladechat.screens.footer import key_in_unit
-from ladechat.screens.styled_once import StyledOnce
-from ladechat.widgets.bars.key_footer import KeyFooter
-from ladechat.widgets.bars.message_line import MessageLine
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.widgets.cells import printable
 from ladechat.widgets.panels.panel import Panel
 from ladechat.widgets.sliders.sliders import TEMPERATURE_HELP, TOP_P_HELP, Sliders
-from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.units import CHUNK, PASS, STEP, in_unit
 
 Rows = Sequence[tuple[str, str]]
@@ -126,9 +123,7 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
             for heading, rows in self._sections():
                 yield Static(heading, classes="heading")
                 yield Static(_Table([(name, with_own_keys(text, self.app)) for name, text in rows]))
-        yield MessageLine()
-        yield KeyFooter()
-        yield TooSmall()
+        yield from bottom()
 
     def _sections(self) -> Iterable[tuple[str, Rows]]:
         """Yield the sections: a few lines about the colours, then the keys, which most users want, then the rest."""
@@ -170,10 +165,6 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
                 other = found.get(one.label, one.help) != one.help
                 found[f"{one.label}, {info.label}" if other else one.label] = one.help
         return list(found.items())
-
-    def action_close(self) -> None:
-        """Return to the screen below."""
-        self.dismiss()
 
 
 class _Table:

@@ -23,12 +23,10 @@ from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Re
 from ladechat.screens.engine_silence import EngineSilence
 from ladechat.screens.learn.lesson_hint import ENDED, acts, shown_card
 from ladechat.screens.over_chat import OverChat
-from ladechat.screens.slider_commands import command_of, setting_of
+from ladechat.screens.styled_once import bottom
 from ladechat.screens.view import commands
 from ladechat.session.engine import State
 from ladechat.session.session import Session
-from ladechat.widgets.bars.key_footer import KeyFooter
-from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import ANSWERING, StatusLine
 from ladechat.widgets.later import Frames
@@ -36,8 +34,7 @@ from ladechat.widgets.lessons import LessonBox, LessonPanels
 from ladechat.widgets.panels.lens_panel import LensPanel
 from ladechat.widgets.presenter import STARTING, Presenter
 from ladechat.widgets.sliders.slider import Slider
-from ladechat.widgets.sliders.sliders import Sliders
-from ladechat.widgets.too_small import TooSmall
+from ladechat.widgets.sliders.sliders import Sliders, command_of
 from ladechat.widgets.transcript.transcript import Transcript
 
 STEPS_PER_SECOND = 8.0
@@ -93,10 +90,7 @@ class LearnScreen(OverChat):
             yield self._side
             yield self._box
         yield self._timeline
-        yield MessageLine()
-        yield self._status
-        yield KeyFooter()
-        yield TooSmall()
+        yield from bottom(self._status)
 
     def on_mount(self) -> None:
         self._session.show = self.show
@@ -125,7 +119,7 @@ class LearnScreen(OverChat):
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
         """The decoders that the engine has announced."""
-        return self._presenter.decoders.values()
+        return self._presenter.now.decoders.values()
 
     @property
     def unit(self) -> str:
@@ -223,7 +217,7 @@ class LearnScreen(OverChat):
     @on(Slider.Changed)
     def _slider_moved(self, event: Slider.Changed) -> None:
         if not self.lesson.looking_back:
-            self._moved[setting_of(event.slider)] = command_of(event)
+            self._moved[event.slider.setting] = command_of(event)
             self._send_moved()
 
     def _send_moved(self) -> None:
@@ -278,7 +272,7 @@ class LearnScreen(OverChat):
         if not isinstance(card, Task) or self.lesson.looking_back:
             self._box.focus()
         elif not isinstance(self.focused, Slider):
-            sliders = [one for one in self._side.query(Slider) if one.display and setting_of(one) == card.slider]
+            sliders = [one for one in self._side.query(Slider) if one.display and one.setting == card.slider]
             (sliders[0] if sliders else self._box).focus()
 
     # --- keys ---------------------------------------------------------------------------------------------------------

@@ -11,21 +11,18 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Input, Label, OptionList
 
-from ladechat.conversation_keys import CONVERSATIONS_KEYS
+from ladechat.keys import CONVERSATIONS_KEYS
 from ladechat.own_keys import with_own_keys
-from ladechat.screens.styled_once import StyledOnce
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.session.conversations.folder import ConversationInUse
 from ladechat.session.conversations.saved import SavedConversation
 from ladechat.session.conversations.search import Listed, Listing, MatchPlace, ScannedConversations, place_of
 from ladechat.session.conversations.store import ConversationStore
-from ladechat.widgets.bars.key_footer import KeyFooter
-from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.cells import printable
 from ladechat.widgets.dates import dated
 from ladechat.widgets.formatting import counted, name_of
 from ladechat.widgets.inputs import Field
 from ladechat.widgets.lists import LongList
-from ladechat.widgets.too_small import TooSmall
 
 NONE_YET = "No conversations yet. Ask something: what is answered is kept here."
 NONE_FOUND = "Nothing has all of these words, neither a title nor a text."
@@ -88,9 +85,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         yield self._title
         yield self._said
         yield self._list
-        yield MessageLine()
-        yield KeyFooter()
-        yield TooSmall()
+        yield from bottom()
 
     async def on_mount(self) -> None:
         self._list.can_focus = False
@@ -208,10 +203,6 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         else:
             await self._list_anew()
             self._say(GONE)
-
-    def action_leave(self) -> None:
-        """Return to the chat."""
-        self.dismiss(None)
 
     def action_move(self, how: str) -> None:
         """Highlight another conversation."""

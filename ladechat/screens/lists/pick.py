@@ -9,13 +9,10 @@ from textual.events import Resize
 from textual.screen import ModalScreen
 from textual.widgets import Label
 
-from ladechat.screens.styled_once import StyledOnce
-from ladechat.widgets.bars.key_footer import KeyFooter
-from ladechat.widgets.bars.message_line import MessageLine
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.widgets.cells import printable
 from ladechat.widgets.inputs import Field
 from ladechat.widgets.lists import MarkedList
-from ladechat.widgets.too_small import TooSmall
 
 LOW_ROWS = 24
 """On a screen of fewer rows, the list takes the height that the lines above it leave."""
@@ -45,9 +42,7 @@ class PickScreen(StyledOnce[Result], ModalScreen[Result]):
             yield self._field
             yield self._said
             yield self._list
-        yield MessageLine()
-        yield KeyFooter()
-        yield TooSmall()
+        yield from bottom()
 
     async def on_mount(self) -> None:
         self._list.can_focus = False
@@ -66,7 +61,3 @@ class PickScreen(StyledOnce[Result], ModalScreen[Result]):
     def action_move(self, how: str) -> None:
         """Highlight another row."""
         getattr(self._list, f"action_{how}")()
-
-    def action_leave(self) -> None:
-        """Return to the screen below."""
-        self.dismiss(None)

@@ -25,23 +25,23 @@ from ladechat.protocol import (
 from ladechat.screens.footer import leave_out, relabel_pause, say_unit
 from ladechat.screens.over_chat import OverChat
 from ladechat.screens.replay.reading_on import read_on
+from ladechat.screens.styled_once import bottom
 from ladechat.screens.view import ConversationView, commands, welcome
 from ladechat.session.playing import NotRead, Player
 from ladechat.session.recordings.recording import Recording
-from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.seek_bar import SeekBar, Transport
 from ladechat.widgets.cells import shorten
 from ladechat.widgets.inputs import SearchLine
 from ladechat.widgets.later import Frames
 from ladechat.widgets.presenter import Bookmark
 from ladechat.widgets.steps.answer_steps import NEVER_KNOWN, StepPointedAt
-from ladechat.widgets.too_small import TooSmall
 
 QUESTION_CELLS = 60
 PLAYER_ACTIONS = tuple(key.action for key in REPLAY_KEYS if not key.priority and "." not in key.action)
 """The actions of the replay's own keys: letters, and keys that move the cursor of a text field."""
 WHOLE_FOOTER_CELLS = 88
 BROKEN_OFF = "the recording ends in the middle of this answer"
+SEARCHING = "searching"
 BEGINNING = "the beginning of the recording"
 TAKES_AWAY = (ConversationCleared, ConversationOpened, ExchangeRemoved)
 """The events that remove messages from the screen: bookmarks from before them do not restore these messages."""
@@ -79,7 +79,7 @@ class ReplayScreen(OverChat):
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
         """The decoders in the recording."""
-        return self.view.presenter.decoders.values()
+        return self.view.presenter.now.decoders.values()
 
     @property
     def unit(self) -> str:
@@ -88,14 +88,12 @@ class ReplayScreen(OverChat):
 
     def compose(self) -> ComposeResult:
         yield self.view
-        yield self._search
-        yield KeyFooter()
-        yield TooSmall()
+        yield from bottom(self._search, messages=False)
 
     def on_mount(self) -> None:
         self.view.presenter.begin(self.recording.header.settings, BEGINNING)
         self._transport.focus()
-        self.view.show_recording(False)
+        self.view.recording.display = False
         self.query_one("#sliders").disabled = True  # they show the recorded settings and change nothing
         self._show_notices()
         self._frames.due()
@@ -203,12 +201,10 @@ class ReplayScreen(OverChat):
             self._frames.go_on()
 
     def on_descendant_focus(self) -> None:
-        """Show that the search field has the keys."""
-        self.view.show_searching(self._search.has_focus)
+        """Show in the status line whether the search field has the keys."""
+        self.view.status.mode = SEARCHING if self._search.has_focus else ""
 
-    def on_descendant_blur(self) -> None:
-        """Update the status line, as the search field may have lost the focus."""
-        self.view.show_searching(self._search.has_focus)
+    on_descendant_blur = on_descendant_focus
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 

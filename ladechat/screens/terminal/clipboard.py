@@ -1,10 +1,10 @@
 """Copied text is also saved in a file: many terminals do not support writing the clipboard, and none reports it."""
 
-import os
-import tempfile
 from pathlib import Path
 
 from platformdirs import user_state_path
+
+from ladechat.files import PRIVATE, replace_file
 
 
 def keep(text: str, folder: Path | None = None) -> Path | None:
@@ -19,15 +19,7 @@ def keep(text: str, folder: Path | None = None) -> Path | None:
     """
     path = (folder or user_state_path("ladechat")) / "copied.txt"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=".copied-", dir=path.parent)  # readable only by its owner
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="") as file:
-                file.write(text)
-            Path(name).replace(path)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
+        replace_file(path, text.encode(errors="replace"), PRIVATE)
     except OSError:
         return None
     return path

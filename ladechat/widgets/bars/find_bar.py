@@ -65,11 +65,6 @@ class FindBar(Horizontal):
         yield self._input
         yield self._count
 
-    @property
-    def has_keys(self) -> bool:
-        """Whether what is typed goes into the bar."""
-        return self._input.has_focus
-
     def open(self) -> None:
         """Show the bar, with the text of the last time selected."""
         self._from = self._lines.message_in_view

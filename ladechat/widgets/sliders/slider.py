@@ -23,7 +23,7 @@ TYPING_SECONDS = 1.0
 
 
 class Slider(Track, can_focus=True):
-    """A number of units from `minimum` to `maximum`, by arrow keys, wheel, click, drag, or typed.
+    """A number of units from `minimum` to `maximum`, by arrow keys, wheel, click, drag, or typed after Tab.
 
     `value` changes at once. `Changed` follows when it has settled, and only if it differs from the last value that was
     sent or received. A value set from outside is accepted without a `Changed`. While the user moves the knob, such a
@@ -36,6 +36,7 @@ class Slider(Track, can_focus=True):
         tooltip: one sentence, shown while the mouse is over the slider.
 
     Attributes:
+        setting: the name of the setting that it changes.
         caption: dim text after the label; "" for none.
     """
 
@@ -60,6 +61,7 @@ class Slider(Track, can_focus=True):
         Binding("end", "move_to_end(1)", "Most", show=False, id="slider.most"),
     ]
 
+    setting = ""
     value: reactive[int] = reactive(0)
     _between: reactive[float | None] = reactive(None)
     _typed: reactive[str] = reactive("")
@@ -93,6 +95,7 @@ class Slider(Track, can_focus=True):
         self.tooltip = tooltip
         self._agreed: int | None = value
         self._by_hand = False
+        self._takes_digits = True
         self._settling: asyncio.TimerHandle | None = None
         self._typing: asyncio.TimerHandle | None = None
         self.value = value
@@ -171,8 +174,12 @@ class Slider(Track, can_focus=True):
         self._set(self.maximum if direction > 0 else self.minimum)
 
     def on_key(self, event: events.Key) -> None:
-        """Collect a typed number. Enter or a pause ends it, Escape drops it; otherwise those keys are not handled."""
-        if event.character and event.character in ("0123456789" if self.unit == 1 else "0123456789."):
+        """Collect a typed number. Enter or a pause ends it, Escape drops it; otherwise those keys are not handled.
+
+        After a click or a letter, digits are part of a question: they are not handled either.
+        """
+        digits = "0123456789" if self.unit == 1 else "0123456789."
+        if self._takes_digits and event.character and event.character in digits:
             self._typed = (self._typed + event.character)[-len(self._written(self.maximum)) :]
             self._wait_for_digits()
         elif self._typed and event.key == "enter":
@@ -184,12 +191,15 @@ class Slider(Track, can_focus=True):
             self._typed = ""
         else:
             self._take_typed()
+            # The screen moves the focus on a letter, but a digit right behind it may be here before that.
+            self._takes_digits = self._takes_digits and not event.is_printable
             return
         event.stop()
         event.prevent_default()
 
     def on_blur(self) -> None:
         self._take_typed()
+        self._takes_digits = True
 
     def _wait_for_digits(self) -> None:
         if self._typing:
@@ -207,6 +217,9 @@ class Slider(Track, can_focus=True):
                 self._settle()
 
     # --- mouse --------------------------------------------------------------------------------------------------------
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        self._takes_digits = False
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import msgspec
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -9,7 +10,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ladechat.protocol import DecoderInfo, Parameter, Settings, Value
+from ladechat.protocol import Configure, DecoderInfo, Parameter, Settings, Value
 from ladechat.widgets.cells import cell_len, fit, printable
 from ladechat.widgets.flow import safe
 from ladechat.widgets.sliders.slider import Slider
@@ -40,7 +41,7 @@ class ParameterSlider(Slider):
 
     def adopt(self, parameter: Parameter, decoder: str, label_cells: int) -> None:
         """Change the slider to this parameter, with a label of `label_cells` cells."""
-        self.parameter, self.decoder = parameter, decoder
+        self.parameter, self.decoder, self.setting = parameter, decoder, parameter.name
         self.minimum, self.maximum = parameter.least, max(parameter.least, parameter.most)
         self.label = fit(parameter.label, label_cells)
         self.tooltip = Content(safe(parameter.help))
@@ -74,6 +75,13 @@ class SamplingSlider(Slider):
     ) -> None:
         super().__init__(label, value, minimum, maximum, unit=unit, tooltip=tooltip, id=f"slider-{setting}")
         self.setting, self.title = setting, title
+
+
+def command_of(move: Slider.Changed) -> Configure:
+    """Return the command that applies the move of a slider."""
+    if isinstance(move.slider, ParameterSlider):
+        return Configure(parameters={move.slider.setting: move.value})
+    return msgspec.convert({move.slider.setting: move.slider.number}, Configure)
 
 
 class Sliders(Vertical):

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from huggingface_hub import close_session, hf_hub_download
 
-from ladechat.model.checkpoint import hub as module
-from ladechat.model.checkpoint import hub_answers
+from ladechat.model.checkpoint import hub as module, hub_answers
 from ladechat.model.checkpoint.hub_answers import UntrustedAnswer, check_answers
 from tests.hub_server import HubServer
 from tests.model.checkpoint.hub_model import FILES, NAME, SMALL, WEIGHTS, assert_not_fetched, blob, fetched, partial

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.model.kernels.large_pages import CHUNK, LINE, PAGE, LargePages, prefer_large_pages
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from torch.nn.functional import scaled_dot_product_attention
 
 from ladechat.model.kernels.library import MOST_SLOTS, Library

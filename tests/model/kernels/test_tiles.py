@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.model.kernels.library import Library
 from ladechat.model.kernels.packing import TILED, Packed, pack

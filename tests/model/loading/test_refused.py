@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel
 
 from ladechat.model.checkpoint.files import LoadError, LoadErrorCode

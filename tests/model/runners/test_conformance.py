@@ -20,8 +20,7 @@ from ladechat.model.runners.logits import fill
 from ladechat.model.runners.model_runner import ModelRunner
 from ladechat.model.runners.packed import PackedRunner
 from tests.model.runners.trees import TOLERANCE, random_tree
-from tests.packed import packed_runner, tiny_file
-from tests.packed import tiny_model as packed_model
+from tests.packed import packed_runner, tiny_file, tiny_model as packed_model
 from tests.tiny import VOCABULARY, layered_runner_for, random_model, runner_for
 from tools.tiny_models import tiny_model
 

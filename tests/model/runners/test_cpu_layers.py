@@ -10,8 +10,7 @@ from typing import Any, cast
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from ladechat import registry

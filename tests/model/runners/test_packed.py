@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 from gguf import GGMLQuantizationType as Kind
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.kernels.build import Build, BuildError

@@ -3,8 +3,7 @@
 import random
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from ladechat.decoder.verify_mask import SlotTree
 from ladechat.model.runners.slots import Slots
