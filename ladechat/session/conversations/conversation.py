@@ -14,6 +14,7 @@ from ladechat.protocol import (
     Step,
     TurnFinished,
     TurnStarted,
+    drawn,
     one_by_one,
     packed,
     unpacked,
@@ -150,7 +151,7 @@ class Conversation:
         self.continuing = True
         if self._latest is None:
             self.turn += 1
-            self._latest = self.turn, 0, None
+            self._latest = self.turn, len(drawn(self.exchanges[-1].steps)), None
         turn, steps, seed = self._latest
         system = self.exchanges[-1].system
         said = self._said(self.system if system is None else system)
