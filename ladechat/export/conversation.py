@@ -228,7 +228,7 @@ class _ConversationReader:
             case protocol.TurnFinished():
                 turn = self._latest
                 turn.mend(event.pass_tokens)
-                turn.finished = event if turn.finished is None else formatting.joined(turn.finished, event)
+                turn.finished = event if turn.finished is None else protocol.joined(turn.finished, event)
                 if event.reason != "failed":  # else it is not part of the conversation's answer
                     turn.settle()
                     turn.answered = turn.answered or bool(event.token_ids)
@@ -257,11 +257,14 @@ class _ConversationReader:
     def _add_earlier(self, exchange: protocol.Exchange) -> None:
         """Add a turn of an earlier session, with the steps of its answer if they are known."""
         turn = self._begin(exchange.question)
-        if exchange.decoder != SERVER.name:  # what the steps of its server are is not saved
+        turn.server = exchange.server
+        if exchange.decoder != SERVER.name or turn.server is not None:  # else it is not known what a step is
             turn.steps = protocol.unpacked(exchange.steps, 0)
         if turn.answer != exchange.answer:
             turn.steps, turn.earlier_answer = [], exchange.answer
         turn.model, turn.earlier_system = formatting.name_of(exchange.model), exchange.system
+        if exchange.ended is not None:
+            turn.finished = protocol.end_of(exchange, len(turn.steps))
         turn.answered = turn.earlier = True
         turn.settings = formatting.info_of(exchange.decoder, self._decoders).label
 

@@ -8,6 +8,13 @@ from ladechat.protocol.codec import (
     decode_event as decode_event,
     encode as encode,
 )
+from ladechat.protocol.endings import (
+    end_of as end_of,
+    has_times as has_times,
+    joined as joined,
+    to_save as to_save,
+    without_times as without_times,
+)
 from ladechat.protocol.head import Head as Head, read_head as read_head
 from ladechat.protocol.messages import (
     FORMAT as FORMAT,
@@ -21,6 +28,7 @@ from ladechat.protocol.messages import (
     ConversationCleared as ConversationCleared,
     ConversationOpened as ConversationOpened,
     Event as Event,
+    Exchange as Exchange,
     ExchangeRemoved as ExchangeRemoved,
     ExchangeRestored as ExchangeRestored,
     Failed as Failed,
@@ -63,7 +71,6 @@ from ladechat.protocol.values import (
     Decision as Decision,
     DecoderInfo as DecoderInfo,
     DraftTree as DraftTree,
-    Exchange as Exchange,
     ExpectedTokens as ExpectedTokens,
     LensView as LensView,
     Memory as Memory,

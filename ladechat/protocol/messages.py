@@ -19,7 +19,6 @@ from ladechat.protocol.values import (
     Decision,
     DecoderInfo,
     DraftTree,
-    Exchange,
     ExpectedTokens,
     LensView,
     Memory,
@@ -31,6 +30,7 @@ from ladechat.protocol.values import (
     PoolView,
     Positive,
     Ratio,
+    Record,
     Rivals,
     SamplingDefaults,
     SamplingSettings,
@@ -415,6 +415,31 @@ class Pong(Event, frozen=True, tag="pong"):
     """
 
     round_trip_ms: Milliseconds | None = None
+
+
+class Exchange(Record, frozen=True):
+    """A question and its answer, as part of a saved conversation.
+
+    Attributes:
+        token_ids: the answer's tokens, which are valid only for the model `model`.
+        decoder: the name of the decoder that was in use when the answer ended.
+        system: the system prompt of the question, "" for none; None if it is not known.
+        settings: those that the answer began with; None if they are not known.
+        steps: how it came about, see `packed_steps`; b"" if that is not known.
+        server: the server that decoded it; None: its own machine did, or that is not known.
+        ended: how it ended, with the figures of all its parts, see `endings`; None if that is not known.
+    """
+
+    question: Text
+    answer: Text
+    token_ids: list[Count]
+    model: Text
+    decoder: Text
+    system: Text | None = None
+    settings: Settings | None = None
+    steps: bytes = b""
+    server: ServerInfo | None = None
+    ended: TurnFinished | None = None
 
 
 # --- events that the user's side adds to a recording ---------------------------------------------------------------

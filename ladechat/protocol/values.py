@@ -200,27 +200,6 @@ class Settings(SamplingSettings, frozen=True):
     parameters: dict[str, Value] = {}
 
 
-class Exchange(Record, frozen=True):
-    """A question and its answer, as part of a saved conversation.
-
-    Attributes:
-        token_ids: the answer's tokens, which are valid only for the model `model`.
-        decoder: the name of the decoder that was in use when the answer ended.
-        system: the system prompt of the question, "" for none; None if it is not known.
-        settings: those that the answer began with; None if they are not known.
-        steps: how it came about, see `packed_steps`; b"" if that is not known.
-    """
-
-    question: Text
-    answer: Text
-    token_ids: list[Count]
-    model: Text
-    decoder: Text
-    system: Text | None = None
-    settings: Settings | None = None
-    steps: bytes = b""
-
-
 class Message(Record, frozen=True):
     """One turn of the conversation. Past answers have their token ids: the last answer may be continued from them, and
     they tell marks (special tokens) that the model wrote from text that only looks like them.

@@ -245,7 +245,7 @@ class Session(ReplaceableEngine):
             self.requested = event.settings
             self.conversation.use_model(event.model)
         if isinstance(event, Ready):
-            self._ready = event
+            self._ready, self.conversation.server = event, event.server
         if isinstance(event, Failed) and event.fatal:
             self._end_answer()
         if self._race is None or not self._race.take(event):
@@ -305,7 +305,7 @@ class Session(ReplaceableEngine):
                 self.conversation.note(event)
             case Step():
                 self._step_due = False
-                self.conversation.note(event)
+                self.conversation.note(event, slowed=self.pace.rate is not None)
             case TurnFinished():
                 self._step_due = False
                 self._follow_turn(event)

@@ -117,6 +117,8 @@ def _note(event: Event, conversation: Conversation, options: EngineOptions) -> N
     match event:
         case Header() if options.engine_command is not None:
             conversation.use_model(event.model)
+        case Ready():
+            conversation.server = event.server
         case TurnStarted() | Prefilling() | Step():
             conversation.note(event)
         case TurnFinished():

@@ -102,25 +102,6 @@ def _figures_of_server(event: TurnFinished, server: ServerInfo) -> list[str]:
     return parts
 
 
-def joined(first: TurnFinished, second: TurnFinished) -> TurnFinished:
-    """Return the totals of a continued answer; the stop reason is that of the second part."""
-    parts = (first, second)
-    rated = [(one.estimated_speedup, one.decode_seconds) for one in parts if one.estimated_speedup is not None]
-    seconds = sum(took for _, took in rated)
-    return replace(
-        second,
-        text=first.text + second.text,
-        token_ids=[*first.token_ids, *second.token_ids],
-        steps=first.steps + second.steps,
-        prefill_seconds=first.prefill_seconds + second.prefill_seconds,
-        decode_seconds=first.decode_seconds + second.decode_seconds,
-        untimed_tokens=first.untimed_tokens + second.untimed_tokens,
-        estimated_speedup=sum(speedup * took for speedup, took in rated) / seconds if seconds else None,
-        server=None,  # a server tells the figures of a part alone
-        pass_tokens=[],
-    )
-
-
 def cost_in_figures(cost: float) -> str:
     """Return the cost of a pass, in plain ones, with three figures."""
     return f"{cost:.{2 if cost < 10 else 1}f}"

@@ -9,6 +9,7 @@ from ladechat.catalog import BUNDLED
 from ladechat.widgets import formatting
 from ladechat.widgets.bars.seek_bar import SeekBar
 from ladechat.widgets.bars.status_line import ANSWERING, StatusLine
+from ladechat.widgets.flow import Ink
 from ladechat.widgets.inspection import Inspection
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.steps.answer_steps import Arrangement, RecentAnswers
@@ -94,6 +95,8 @@ class Presenter:
         """The system prompt of the last question; None if unknown."""
         self._turn_before = 0  # of earlier sessions: each of their answers has a negative one
         self._first_part: protocol.TurnFinished | None = None
+        self._restored: protocol.Exchange | None = None
+        """The last exchange, if the panels do not show its answer yet."""
 
     @property
     def unit(self) -> str:
@@ -107,7 +110,7 @@ class Presenter:
             settings: those that the engine is started with; None: its header tells them.
             doing: what goes on.
         """
-        self.now, self._in_turn, self._expecting = Bookmark(), False, False
+        self.now, self._in_turn, self._expecting, self._restored = Bookmark(), False, False, None
         self._status.unit = self.unit
         self._keep(0)
         self._shown_system = None
@@ -135,6 +138,7 @@ class Presenter:
     def return_to(self, bookmark: Bookmark) -> None:
         """Restore the screen; the next event shown must start a turn."""
         self.now, self._in_turn, self._expecting = msgspec.structs.replace(bookmark), False, False
+        self._restored = None
         self._status.unit = self.unit
         self._keep(bookmark.blocks)
         self._show_settings(bookmark.settings)
@@ -187,6 +191,8 @@ class Presenter:
             steps = []
             self._show(event)
         self._show_steps(steps)
+        if self._restored is not None:  # once for all exchanges that came
+            self._show_restored(self._restored)
 
     def _show_steps(self, steps: list[protocol.Step]) -> None:
         if steps:
@@ -218,7 +224,7 @@ class Presenter:
                 self.now.system_said = True
                 self._transcript.notice(formatting.SYSTEM_FOLDED)
             case protocol.TurnStarted():
-                self._in_turn, self._expecting = True, False
+                self._in_turn, self._expecting, self._restored = True, False, None
                 self._show_settings(event.settings)
                 self._continuing = event.goes_on
                 if self._continuing:
@@ -243,7 +249,7 @@ class Presenter:
                     self.now.exchanges += (self.now.asked_at,)
                 if event.pass_tokens:
                     self._transcript.mend(*self._side.mend(event.pass_tokens))
-                whole = formatting.joined(self._first_part, event) if self._continuing and self._first_part else event
+                whole = protocol.joined(self._first_part, event) if self._continuing and self._first_part else event
                 self._side.show_finished(whole)
                 if event.reason != "failed":  # else the continuation is not in the conversation's history
                     self._side.answer.settle()
@@ -276,6 +282,7 @@ class Presenter:
                 )
             case protocol.ExchangeRemoved() if self.now.exchanges:  # else the exchange is older than the recording
                 self._shown_system = None
+                self._restored = None
                 *before, question = self.now.exchanges
                 self.now.exchanges = tuple(before)
                 self._keep(question)
@@ -288,19 +295,37 @@ class Presenter:
                 self.now.exchanges += (self.now.asked_at,)
                 self._side.clear()
                 self._transcript.add_whole(self._earlier(event.exchange, self.now.asked_at))
+                self._restored = event.exchange
 
     def _earlier(self, exchange: protocol.Exchange, block: int) -> list[Whole]:
         """Return the messages of an earlier session's exchange, whose question is block number `block`."""
         self._turn_before -= 1
-        if exchange.steps:
-            self.answers.begin(self._turn_before, exchange.steps, block + 1)
+        self.answers.begin(self._turn_before, exchange, block + 1)
         return messages_of(exchange, self._turn_before)
+
+    def _show_restored(self, exchange: protocol.Exchange) -> None:
+        """Show the answer of the last exchange in the panels, as it ended, and below it how it goes on, if it can."""
+        self._restored = None
+        self._show_last()
+        own = self.now.model in (Bookmark().model, formatting.name_of(exchange.model))
+        if exchange.ended is not None and self.may_continue and own and self.unit == "pass":
+            how = formatting.GOES_ON.get(exchange.ended.reason)
+            self._transcript.add(f" · {how}" * bool(how and exchange.token_ids), Ink("muted"))
+
+    def _show_last(self) -> None:
+        """Show the last answer in the panels, as it ended."""
+        answer = self.answers.last(self.now.exchanges[-1]) if self.now.exchanges else None
+        if answer is not None:
+            self._side.show_answer(answer)
 
     def _continue(self, turn: int) -> None:
         """Continue the last answer in its block."""
         self._transcript.go_on()
-        if self.answers.get(turn) is not self._side.answer:  # its first steps are unknown, or dropped
-            self._side.clear()
+        if self._side.answer.finished is None:
+            self._show_last()
+        if self.answers.get(turn) is not self._side.answer:
+            if self._side.answer.finished is None:  # its first steps are unknown, or dropped
+                self._side.clear()
             self.answers.begin(turn, self._side.answer, self._transcript.blocks - 1)
         if self._side.go_on():
             self.inspection.leave()
@@ -325,6 +350,7 @@ class Presenter:
         self._side.clear()
         self._transcript.open(messages)
         if exchanges:
+            self._show_restored(exchanges[-1])
             now = self.now.settings if self.may_continue else None
             self._transcript.sum_up(formatting.describe_reopened(exchanges[-1].settings, self.now.decoders, now))
 

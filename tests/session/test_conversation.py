@@ -229,6 +229,25 @@ def test_an_answer_of_an_earlier_session_goes_on_in_a_turn_of_its_own(tmp_path: 
     assert path == store.path and store.conversations()[0].exchanges[0].answer == "Yes. And more."
 
 
+def test_a_saved_answer_goes_on_after_its_steps_and_is_saved_with_the_figures_of_all_its_parts(tmp_path: Path) -> None:
+    conversation = Conversation(model="demo", store=ConversationStore(tmp_path))
+    turn = conversation.ask("One?").turn
+    for index, piece in enumerate(("Y", "e")):
+        conversation.note(step([piece], index=index))
+    conversation.answered(finished(turn, "Ye", (5, 6), "stopped"), "auto")
+    for slowed, seconds in ((False, 0.2), (True, 0.0), (False, 0.0)):
+        conversation.begin_new()
+        conversation.open(ConversationStore(tmp_path).conversations()[0])
+        command = conversation.go_on([2])
+        ended = conversation.exchanges[0].ended
+        assert ended is not None and ended.steps == command.first_step
+        conversation.note(step(["s"], index=command.first_step), slowed=slowed)
+        conversation.answered(finished(command.turn, "s", (7,), "max_new_tokens"), "auto")
+        ended = ConversationStore(tmp_path).conversations()[0].exchanges[0].ended
+        assert ended is not None and (ended.reason, ended.steps) == ("max_new_tokens", command.first_step + 1)
+        assert (ended.decode_seconds, ended.text, ended.token_ids) == (seconds, "", [])
+
+
 def test_what_brings_nothing_leaves_the_answer_as_it_was() -> None:
     conversation = Conversation()
     turn = conversation.ask("One?").turn

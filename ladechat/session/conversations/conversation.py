@@ -11,12 +11,18 @@ from ladechat.protocol import (
     Generate,
     Message,
     Prefilling,
+    ServerInfo,
     Step,
     TurnFinished,
     TurnStarted,
+    drawn,
+    end_of,
+    joined,
     one_by_one,
     packed,
+    to_save,
     unpacked,
+    without_times,
 )
 from ladechat.session.conversations.saved import Branch, SavedConversation
 from ladechat.session.conversations.store import ConversationStore
@@ -57,6 +63,7 @@ class Conversation:
         usual_system: the system prompt of a new conversation; "" if there is none.
         system: the system prompt; "" if there is none.
         turn: the number of the latest turn, from 1; 0 before the first.
+        server: the server that answers; None: its own machine does.
     """
 
     def __init__(
@@ -82,6 +89,8 @@ class Conversation:
         self._started: TurnStarted | None = None  # of the current answer, as the next two
         self._prefill_seconds = 0.0
         self._steps: list[Step] = []
+        self._slowed = False  # whether any of them was slowed down for the viewer
+        self.server: ServerInfo | None = None
         self._begin_as_usual()
 
     @property
@@ -150,19 +159,22 @@ class Conversation:
         self.continuing = True
         if self._latest is None:
             self.turn += 1
-            self._latest = self.turn, 0, None
+            self._latest = self.turn, len(drawn(self.exchanges[-1].steps)), None
         turn, steps, seed = self._latest
         system = self.exchanges[-1].system
         said = self._said(self.system if system is None else system)
         return Generate(turn=turn, messages=said, max_new_tokens=self.max_new_tokens, seed=seed, first_step=steps)
 
-    def note(self, event: TurnStarted | Prefilling | Step) -> None:
-        """Remember what comes of the current answer, in case its end does not come, and its seed for a continuation."""
+    def note(self, event: TurnStarted | Prefilling | Step, *, slowed: bool = False) -> None:
+        """Remember what comes of the current answer, in case its end does not come, and its seed for a continuation;
+        `slowed`: passes are slowed down for the viewer, and their times do not count.
+        """
         if isinstance(event, TurnStarted):
-            self._started, self._prefill_seconds = event, 0.0
+            self._started, self._prefill_seconds, self._slowed = event, 0.0, False
             self._steps.clear()
         elif isinstance(event, Step):
             self._steps.append(event)
+            self._slowed = self._slowed or slowed
         elif self._started is not None:
             self._prefill_seconds = event.t - self._started.t
 
@@ -211,12 +223,15 @@ class Conversation:
         steps, self._steps = one_by_one(self._steps, event.pass_tokens), []
         if not event.token_ids:
             return
+        ended = without_times(event) if self._slowed else event
         if self.continuing and self._latest is not None and event.turn == self._latest[0]:
             self._latest = event.turn, self._latest[1] + event.steps, self._seed
             number, last = self.tree.path[-1], self.exchanges[-1]
             answer, token_ids = last.answer + event.text, [*last.token_ids, *event.token_ids]
-            came = packed([*unpacked(last.steps, event.turn), *steps]) if last.steps else b""
-            exchange = replace(last, answer=answer, token_ids=token_ids, decoder=decoder, steps=came)
+            before = unpacked(last.steps, event.turn)
+            came = packed([*before, *steps]) if last.steps else b""
+            ended = to_save(joined(end_of(last, len(before)), ended))
+            exchange = replace(last, answer=answer, token_ids=token_ids, decoder=decoder, steps=came, ended=ended)
             self.tree.exchanges[number], self.continuing = exchange, False
             if self._store is not None:
                 self._store.replace_last(exchange, number)
@@ -231,6 +246,8 @@ class Conversation:
                 system=self._asked_with,
                 settings=None if self._started is None else self._started.settings,
                 steps=packed(steps),
+                server=self.server,
+                ended=to_save(ended),
             )
             after, replaced = [ROOT, *self.tree.path][len(self.exchanges)], len(self.replaced)
             self.tree.add(exchange, after)

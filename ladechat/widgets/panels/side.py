@@ -115,14 +115,18 @@ class SidePanels(Vertical):
     def show_steps(self, steps: Sequence[Step]) -> None:
         """Add steps: the panels count all of them, and draw the last."""
         for step in steps:
-            self.arrangement = self.arrangement.after_step(step)
+            self._make_room(step)
             self.answer.add(step, self.arrangement)
             self.answer.decoder, self.answer.server = self._decoder, self._server
-            self.query_one(PoolPanel).count(step)
-            self.query_one(MaskPanel).count(step)
         if self.looked_at is None:
             self._count(steps)
             self._apply()
+
+    def _make_room(self, step: Step) -> None:
+        """Count the panels and the rows that a step needs."""
+        self.arrangement = self.arrangement.after_step(step)
+        self.query_one(PoolPanel).count(step)
+        self.query_one(MaskPanel).count(step)
 
     def show_model(self, model: Ready) -> None:
         """Show the facts of a model that a panel needs: its context length, its layers, what was trained for it."""
@@ -242,6 +246,14 @@ class SidePanels(Vertical):
             self.looked_at = None
             self._show_who_decoded()
             self._count_anew()
+
+    def show_answer(self, answer: AnswerSteps) -> None:
+        """Show an earlier answer as it ended, in place of the current one."""
+        self.answer = answer
+        for place in range(len(answer)) if answer.decoder == self._decoder else ():
+            self._make_room(answer.step(place))
+        self._show_who_decoded()
+        self._count_anew()
 
     def _count_anew(self) -> None:
         """Show the current answer again, with figures counted from its first step."""

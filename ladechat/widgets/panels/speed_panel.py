@@ -349,7 +349,7 @@ class SpeedPanel(AnswerPanel):
         """
         if self._served is not None:
             return self._served.times()
-        if (done := self._finished) is not None and self.untimed == 0 and not self.no_times:
+        if (done := self._finished) is not None and done.decode_seconds and self.untimed == 0 and not self.no_times:
             short = f"{len(done.token_ids):,} tokens in {duration(done.decode_seconds)}"
             return [f"{short} · prompt {duration(done.prefill_seconds)}", short]
         if (last := self._last) is None:

@@ -8,7 +8,18 @@ from typing import NamedTuple
 import msgspec
 from textual.message import Message
 
-from ladechat.protocol import DecoderInfo, PolicyChoice, ServerInfo, Step, TurnFinished, one_by_one, unpacked
+from ladechat.protocol import (
+    DecoderInfo,
+    Exchange,
+    PolicyChoice,
+    ServerInfo,
+    Step,
+    TurnFinished,
+    end_of,
+    has_times,
+    one_by_one,
+    unpacked,
+)
 from ladechat.widgets.steps.explained import EARLIER
 
 TRANSFER = "transfer"
@@ -134,12 +145,15 @@ class AnswerSteps:
         """The state before the answer was continued; None once the continuation is part of the answer."""
 
     @classmethod
-    def saved(cls, data: bytes, turn: int) -> "AnswerSteps":
-        """Return packed steps as those of a turn, each with the panels that have something to show of it."""
+    def saved(cls, exchange: Exchange, turn: int) -> "AnswerSteps":
+        """Return a saved answer as that of a turn, each step with the panels that have something to show of it."""
         answer, arrangement = cls(), Arrangement()
-        for step in unpacked(data, turn):
+        answer.decoder, answer.server = exchange.decoder, exchange.server
+        for step in unpacked(exchange.steps, turn):
             arrangement = arrangement.after_step(step)
             answer.add(step, arrangement)
+        answer.finished = end_of(exchange, len(answer))
+        answer.untimed = 0 if exchange.ended is None or has_times(answer.finished) else None
         return answer
 
     def __len__(self) -> int:
@@ -234,28 +248,33 @@ class LookedAt(NamedTuple):
 
 
 class RecentAnswers:
-    """The answers on the screen by turn, oldest first. Beyond `most_bytes`, the oldest are dropped. Those of earlier
-    sessions are packed until they are looked at.
+    """The answers on the screen by turn, oldest first. Beyond `most_bytes`, the oldest are dropped. Saved ones are
+    packed until they are looked at.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._answers: dict[int, AnswerSteps | bytes] = {}
+        self._answers: dict[int, AnswerSteps | Exchange] = {}
         self._blocks: dict[int, int] = {}
         self._most_bytes = most_bytes
 
     @property
     def latest(self) -> int | None:
         """The turn of the latest answer that has steps."""
-        return next((turn for turn in reversed(self._answers) if len(self._answers[turn])), None)
+        return next((turn for turn in reversed(self._answers) if _has_steps(self._answers[turn])), None)
 
     def get(self, turn: int) -> AnswerSteps | None:
         """Return the steps of an answer; None if they are not stored."""
         answer = self._answers.get(turn)
-        if isinstance(answer, bytes):
+        if isinstance(answer, Exchange):
             answer = self._answers[turn] = AnswerSteps.saved(answer, turn)
         return answer
 
-    def begin(self, turn: int, answer: AnswerSteps | bytes, block: int) -> None:
+    def last(self, question: int) -> AnswerSteps | None:
+        """Return the last answer, if it is that to the question in block number `question`."""
+        turn = next(reversed(self._answers), None)
+        return None if turn is None or self._blocks[turn] <= question else self.get(turn)
+
+    def begin(self, turn: int, answer: AnswerSteps | Exchange, block: int) -> None:
         """Add an answer that begins with block number `block`, dropping old answers over the size limit."""
         self._answers.pop(turn, None)
         size = sum(map(_size, self._answers.values()))
@@ -269,5 +288,9 @@ class RecentAnswers:
         self._answers = {turn: answer for turn, answer in self._answers.items() if turn in self._blocks}
 
 
-def _size(answer: AnswerSteps | bytes) -> int:
-    return len(answer) if isinstance(answer, bytes) else answer.size
+def _size(answer: AnswerSteps | Exchange) -> int:
+    return len(answer.steps) if isinstance(answer, Exchange) else answer.size
+
+
+def _has_steps(answer: AnswerSteps | Exchange) -> bool:
+    return bool(answer.steps if isinstance(answer, Exchange) else len(answer))

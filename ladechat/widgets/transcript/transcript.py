@@ -13,16 +13,18 @@ from textual.message import Message
 from textual.reactive import reactive
 
 from ladechat import protocol
+from ladechat.catalog import SERVER
 from ladechat.own_keys import with_own_keys
 from ladechat.palette import MARKUP, Palette
 from ladechat.widgets.flow import PLAIN, UNKNOWN, Ink, Run, ink_at
-from ladechat.widgets.formatting import is_own, name_of
+from ladechat.widgets.formatting import describe_finish, is_own, name_of
 from ladechat.widgets.later import Throttle
 from ladechat.widgets.steps.answer_steps import StepPointedAt
+from ladechat.widgets.steps.explained import EARLIER
 from ladechat.widgets.steps.thinking import Thinking
 from ladechat.widgets.transcript.block import FOLD_KEY, Block, Kind
 from ladechat.widgets.transcript.message_lines import ROWS_AROUND_MARK, MessageLines
-from ladechat.widgets.units import PASS
+from ladechat.widgets.units import PASS, unit_of
 
 FORMATTING_SECONDS = 0.25
 """Minimum time between two formattings of an answer that is being written, in seconds."""
@@ -36,7 +38,9 @@ THINKS = " thinks"
 
 
 class Whole(NamedTuple):
-    """A complete message: its kind, its name, its text in inks, and of thoughts their length, in words."""
+    """A complete message: its kind, its name, its text in inks, and of thoughts their length, in words. A notice has
+    the figures of the answer above it.
+    """
 
     kind: Kind
     name: str
@@ -127,7 +131,7 @@ class Transcript(MessageLines):
         self.clear()
         for kind, name, runs, length in messages:
             block = self._block(kind, name, 0)
-            block.length, block.done = length, kind == "thought"
+            block.length, block.done, block.sums_up = length, kind == "thought", kind == "notice"
             block.append(runs)
             self._blocks.add(block)
         self._lay_out_anew()
@@ -137,7 +141,7 @@ class Transcript(MessageLines):
         """Add complete messages at the end."""
         for kind, name, runs, length in messages:
             self.start(kind, name)
-            self._blocks[-1].length = length
+            self._blocks[-1].length, self._blocks[-1].sums_up = length, kind == "notice"
             self._add(runs)
 
     def add(self, text: str, ink: Ink = PLAIN) -> None:
@@ -418,8 +422,8 @@ def _ink(step: protocol.Step, token: int) -> Ink:
 
 
 def messages_of(exchange: protocol.Exchange, turn: int = 0) -> list[Whole]:
-    """Return a question, the thoughts before its answer, if there are any, and the answer as messages; thoughts and
-    colours if the steps are known, as those of a turn.
+    """Return a question, the thoughts before its answer, if there are any, the answer, and its figures, if they are
+    known, as messages; thoughts and colours if the steps are known, as those of a turn.
     """
     steps, name = protocol.drawn(exchange.steps), name_of(exchange.model)
     runs = [
@@ -432,8 +436,16 @@ def messages_of(exchange: protocol.Exchange, turn: int = 0) -> list[Whole]:
     ]
     thoughts, said = ([run for thought, run in runs if thought is wanted] for wanted in (True, False))
     if "".join(piece for piece, _ in said) != exchange.answer:
-        thoughts, said = [], [(exchange.answer, UNKNOWN)]
+        steps, thoughts, said = [], [], [(exchange.answer, UNKNOWN)]
     messages = [Whole("user", "You", [(exchange.question, PLAIN)])]
     if "".join(piece for piece, _ in thoughts).strip():
-        messages.append(Whole("thought", f"{name}{THINKS}", thoughts, Thinking().after(steps).in_words()))
-    return [*messages, *[Whole("model", name, said)] * bool(exchange.answer or len(messages) == 1)]
+        length = Thinking().after(steps).in_words(unit_of(exchange.server))
+        messages.append(Whole("thought", f"{name}{THINKS}", thoughts, length))
+    if exchange.answer or len(messages) == 1:
+        messages.append(Whole("model", name, said))
+    of_server = exchange.decoder == SERVER.name and exchange.server is None  # which is not saved by earlier versions
+    if exchange.ended is not None or (steps and not of_server):
+        remembered = sum(step.origins.count(EARLIER) for step in steps)
+        figures = describe_finish(protocol.end_of(exchange, len(steps)), remembered, server=exchange.server)
+        messages.append(Whole("notice", "", [(figures, Ink("muted"))]))
+    return messages
