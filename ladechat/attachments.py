@@ -17,8 +17,12 @@ NAMED = re.compile(r'(?<![^\s(])@(?:"([^"\n]+)"|([^\s"]\S*))')
 """A path in a question: `@notes.txt`, or `@"my notes.txt"` if there are spaces in it."""
 BEGUN = re.compile(r'(?<![^\s(])@("?)((?:(?<=")[^"\n]*|[^\s"]*))$')
 """A path that is being typed: its quotation mark, if it has one, and its letters so far."""
-SUFFIX = re.compile(r"\.\w{1,4}$")
-"""What the name of a file mostly ends with, and few other names behind an `@` do."""
+SUFFIX = re.compile(
+    r"\.(?:txt|md|rst|log|csv|tsv|jsonl?|ya?ml|toml|ini|cfg|xml|html?|css|[jt]sx?|py|ipynb|c|h|cc|[ch]pp|rs|go|java"
+    r"|kt|rb|php|sh|sql|tex|pdf|docx?)$",
+    re.IGNORECASE,
+)
+"""Ends the name of a file, and hardly any other name behind an `@`: no decorator, user or domain."""
 PUNCTUATION = ".,;:!?)]}'\""
 """May follow a path in a sentence."""
 FENCE = "```"
@@ -54,10 +58,10 @@ def attachments(question: str) -> list[Attachment]:
 
 
 def missing(question: str) -> list[str]:
-    """Return what a question names as a file, by its suffix, where there is none."""
+    """Return what a question names as a file, by its suffix, where none is that could be meant when it goes on."""
     named = NAMED.finditer(question) if "@" in question else ()
     paths = [match[1] or match[2].rstrip(PUNCTUATION) for match in named if _attachment(match) is None]
-    return [path for path in paths if SUFFIX.search(path)]
+    return [path for path in paths if SUFFIX.search(path) and not paths_from(path, 1)]
 
 
 def _attachment(match: re.Match[str]) -> Attachment | None:

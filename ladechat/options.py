@@ -336,7 +336,7 @@ def check_parallel(tensor: int, lookahead: int, quantize: str | None) -> None:
         if gpus > 1 and quantize is not None:
             fail(f"Quantised weights cannot be shared among GPUs; leave out --quantize or {option}.")
     if tensor > 1 and lookahead > 1:
-        fail("A GPU has a part of the model or of the pass; leave out --tensor-parallel or --lookahead-parallel.")
+        fail("--tensor-parallel and --lookahead-parallel cannot be combined; leave one of them out.")
 
 
 def check_quantize(quantize: str | None) -> None:

@@ -38,8 +38,10 @@ def test_a_question_names_files_by_their_paths_behind_an_at_sign(folder: Path, q
 
 
 def test_a_name_with_a_suffix_of_which_there_is_no_file_is_missing(folder: Path) -> None:
-    question = 'See @note.txt, @notes.txt, @"my note.md" (@src/b.py). me@web.de @property @src/ @types/node'
+    question = 'See @note.txt, @notes.txt, @"my note.md" (@src/b.py). me@web.de @pytest.mark @app.get @src/ @types/node'
     assert attachments.missing(question) == ["note.txt", "my note.md", "src/b.py"]
+    (folder / "table.jsonl").touch()
+    assert attachments.missing("@table.js") == [] != attachments.missing("@tables.js")
 
 
 def test_files_follow_the_question_fenced_with_their_names_and_each_once(folder: Path) -> None:

@@ -20,8 +20,7 @@ class Capabilities:
         single_token: the reason, as a sentence, why each pass takes one slot; None where it takes any tree of slots.
         logits_only: the reason, as a sentence, why passes give no hidden states; None where they do, see
             `Runner.forward_hidden`.
-        processes: the number of processes that divide the slots of a pass: of those below slot 0 each computes its
-            part.
+        processes: the number of processes that divide the slots below slot 0 among them.
     """
 
     single_token: str | None = None

@@ -40,10 +40,11 @@ def pool_file(error: Exception, fatal: bool) -> Failed:
     return Failed(code="pool_file", message=str(error), hint=hint, fatal=fatal)
 
 
-def worker_ended(exit_code: int) -> Failed:
-    """Return the event for the end of a worker process, without which no pass can run."""
+def worker_ended(exit_code: int, *, whole_models: bool) -> Failed:
+    """Return the event for the end of a worker process, one of those that hold the whole model or a part of it."""
     if exit_code == OUT_OF_MEMORY:
-        hint = "Start with a larger --tensor-parallel, a smaller W and G, or --dtype bfloat16."
+        more = "--tensor-parallel in place of --lookahead-parallel" if whole_models else "a larger --tensor-parallel"
+        hint = f"Start with {more}, a smaller W and G, or --dtype bfloat16."
         return Failed(code="out_of_memory", message=how_it_ended(exit_code), hint=hint, fatal=True)
     hint = "The engine's log may say why."
     return Failed(code="internal", message=how_it_ended(exit_code), hint=hint, fatal=True)

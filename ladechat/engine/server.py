@@ -271,7 +271,7 @@ def _workers(options: EngineOptions, stream: EventStream) -> Workers:
     """Return the processes that compute with the model beside this one, which ends when one of them does."""
 
     def ended(exit_code: int) -> None:
-        stream.emit(worker_ended(exit_code))
+        stream.emit(worker_ended(exit_code, whole_models=options.lookahead_parallel > 1))
         stream.end_process(1)
 
     def failed(error: Exception) -> NoReturn:

@@ -14,7 +14,7 @@ from ladechat.widgets.bars.find_bar import FindBar
 from ladechat.widgets.cells import printable
 from ladechat.widgets.dates import dated
 from ladechat.widgets.formatting import counted, name_of
-from ladechat.widgets.transcript.transcript import Transcript, messages_of
+from ladechat.widgets.transcript.transcript import Transcript, Whole, messages_of
 
 
 class ReadingScreen(StyledOnce[Chosen | None]):
@@ -51,10 +51,15 @@ class ReadingScreen(StyledOnce[Chosen | None]):
         self._transcript.palette = palette
 
     def _show(self) -> None:
-        self._transcript.open(message for one in self._chosen.conversation.exchanges for message in messages_of(one))
-        place = self._chosen.place
-        if place is not None and (block := self._transcript.block_of(place.message)) is not None:
-            self._transcript.scroll_to_text(range(block, block + 1), place.text)
+        place, messages, begin = self._chosen.place, list[Whole](), list[int]()
+        for exchange in self._chosen.conversation.exchanges:
+            begin.append(len(messages))
+            messages += messages_of(exchange)
+        self._transcript.open(messages)
+        if place is not None:
+            number, answer = divmod(place.message, 2)
+            question, end = [*begin, len(messages)][number : number + 2]
+            self._transcript.scroll_to_text(range(question + 1, end) if answer else range(question, end), place.text)
 
     def on_find_bar_closed(self) -> None:
         """Give the keys back to the conversation."""

@@ -26,8 +26,8 @@ from ladechat.widgets.transcript.transcript import Transcript
 from ladechat.widgets.units import PASS
 
 WELCOME = (
-    "ladechat: words of one colour come from one pass of the model, which keeps those of several guesses that it would "
-    "have written anyway.\n"
+    "ladechat: words of one colour come from one pass of the model. A pass checks guesses, and keeps what the model "
+    "would have written anyway.\n"
     "New here? /learn shows how, in ten minutes. F6 slows an answer down, F1 is help, ? explains the panels.\n"
     "Ask one of these, by a click or Tab:"
 )

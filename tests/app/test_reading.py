@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
 from textual.widgets import Input, Label
 
+from ladechat.protocol import packed
 from ladechat.screens.chat.saved_conversations import NOTHING_SAVED, STILL_ANSWERED
 from ladechat.screens.lists.conversations import ConversationsScreen
 from ladechat.screens.reading import ReadingScreen
@@ -13,7 +15,9 @@ from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.listed import kept, new_stage, rows, show_list, shown, three
 from tests.app.stage import Stage, answered, ask, begun, shows
 from tests.fake_engine import FakeEngine
+from tests.session.conversations import exchange, write
 from tests.waiting import act, brings, press, until
+from tests.widgets.sample_steps import step
 
 
 def answering(tmp_path: Path) -> Stage:
@@ -109,3 +113,17 @@ async def test_f4_pins_a_conversation_to_the_top(tmp_path: Path) -> None:
         await press(pilot, "down", "down", "f4", brings=lambda: rows(stage)[0].startswith("Hello?\npinned"))
         await press(pilot, "f4", brings=lambda: "pinned" not in "".join(rows(stage)))
         assert rows(stage)[2].startswith("Hello?")
+
+
+async def test_a_found_place_is_shown_behind_an_answer_that_has_thoughts_alone(tmp_path: Path) -> None:
+    thoughts = [replace(step(["Hm"]), reasoning=1)]
+    later = [exchange(f"Question {number}?", "Yes. " * 200) for number in range(3)]
+    write(tmp_path / "talks", "a", replace(exchange("Why?", ""), steps=packed(thoughts)), *later, exchange("A store?"))
+    stage = answering(tmp_path)
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, stage, 2)
+        await show_list(pilot, stage, 1)
+        await press(pilot, *"store", brings=lambda: "store" in rows(stage)[0])
+        await press(pilot, "enter", brings=shows(pilot, ReadingScreen))
+        await until(lambda: stage.app.screen.get_selected_text() == "store", pilot)
+        await act(pilot, stage.engine.release, brings=lambda: not stage.session.asking)

@@ -102,6 +102,7 @@ class Life:
     """One engine of two processes, from its start to the death of one of them.
 
     Attributes:
+        way: how two processes compute with the model.
         ready: what it said when it was.
         workers: how many processes shared the model with it.
         ahead, plainly: the question to lookahead and to plain decoding.
@@ -115,7 +116,7 @@ class Life:
     def __init__(self, folder: Path, way: str) -> None:
         settings = Settings(decoder="lookahead", parameters={"window": 5, "ngram": 3, "guesses": 5})
         self._engine = Forked(str(folder), "float64", settings, **{way: 2})
-        self.ready = self._engine.until(Ready)
+        self.way, self.ready = way, self._engine.until(Ready)
         workers = workers_of(self._engine.process.pid)
         self.workers = len(workers)
         self._ask(workers)
@@ -155,7 +156,8 @@ def life(folder: Path, request: pytest.FixtureRequest) -> Life:
 
 
 def test_two_processes_write_what_one_writes_with_and_without_lookahead(life: Life, folder: Path) -> None:
-    assert life.ready.device.startswith("2 × cpu") and life.ready.single_token is None
+    how = {"tensor_parallel": "", "lookahead_parallel": ", each the whole model"}[life.way]
+    assert life.ready.device == f"2 × cpu{how}" and life.ready.single_token is None
     one = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64).eval()
     assert life.ready.parameters == one.num_parameters()
     expected = plain(one, life.ahead.started.prompt_ids, LIMIT, life.ready.eos_ids)

@@ -28,8 +28,10 @@ from ladechat.protocol import (
     Step,
     SystemFolded,
     SystemPrompt,
+    TurnFinished,
     TurnStarted,
     packed,
+    to_save,
 )
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.flow import safe
@@ -159,6 +161,22 @@ def test_an_answer_of_an_earlier_session_whose_steps_were_saved_has_them_and_its
     assert len(found["steps"]) == 5 and found["figures"]["passes"] == 5 and found["answer"] == turn.answer
     assert '<div class="walkable">' in html(talk) and 'class="hue' in html(talk) and turn.thinking in html(talk)
     assert "passes" in markdown(talk) and f"<summary>{turn.thinking}</summary>" in markdown(talk)
+
+
+def test_an_answer_of_an_earlier_session_whose_end_was_saved_has_its_figures_and_they_are_those_of_all_its_parts(
+    tmp_path: Path,
+) -> None:
+    started, *rest, end = turn_of(1)
+    assert isinstance(started, TurnStarted) and isinstance(end, TurnFinished)
+    saved = msgspec.structs.replace(exchange("Earlier?"), ended=msgspec.structs.replace(to_save(end), reason="stopped"))
+    said = Message(role="assistant", content=saved.answer, token_ids=saved.token_ids)
+    went_on = msgspec.structs.replace(started, messages=[*started.messages, said])
+    opened = ConversationOpened(exchanges=[saved])
+    (before,) = talk_of(Recording.read(recorded(tmp_path, opened))).turns
+    assert before.figures()["ended"] == "stopped"
+    (turn,) = talk_of(Recording.read(recorded(tmp_path, opened, went_on, *rest, end))).turns
+    assert turn.finished is not None and "ended" not in turn.figures()
+    assert turn.finished.steps == 2 * end.steps and turn.finished.decode_seconds == 2 * end.decode_seconds
 
 
 @pytest.mark.parametrize("how", [{"decoder": "server"}, {"answer": "Another text."}])

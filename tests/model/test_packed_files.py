@@ -1,5 +1,6 @@
 """GGUF files that stay packed: everything comes from the file, and a damaged one is refused in a sentence."""
 
+import os
 import random
 import signal
 import subprocess
@@ -57,6 +58,14 @@ def test_a_folder_with_one_model_in_gguf_is_that_model(tmp_path: Path) -> None:
     (tmp_path / "bytes-00002-of-00002.gguf").write_bytes(b"")
     file.rename(part)
     assert fetch(str(tmp_path), lambda done, total: None) == part
+
+
+def test_a_pipe_or_a_link_to_nothing_is_no_model_in_a_folder(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.gguf")
+    assert_refused(lambda: fetch(str(tmp_path), lambda done, total: None), "no_safetensors", "pipe.gguf")
+    (tmp_path / "pipe.gguf").unlink()
+    (tmp_path / "gone.gguf").symlink_to(tmp_path / "nowhere.gguf")
+    assert local_files(str(tmp_path)) == tmp_path
 
 
 @pytest.mark.parametrize("other", ["other.gguf", "model.safetensors", "bytes-00001-of-00002.gguf"])

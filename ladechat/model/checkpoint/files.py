@@ -103,7 +103,11 @@ def only_gguf(folder: Path) -> Path | None:
     found: list[Path] = []
     with suppress(OSError):  # `check_kinds` says it
         found = sorted(folder.iterdir())
-    packed = [file for file in found if is_gguf(file) and not any(word in file.name.lower() for word in NO_MODEL)]
+    packed = [
+        file
+        for file in found
+        if is_gguf(file) and seen(file, Path.is_file) and not any(word in file.name.lower() for word in NO_MODEL)
+    ]
     lone = len({PART.sub("-part", file.name) for file in packed}) == 1
     return packed[0] if lone and not any(file.suffix == ".safetensors" for file in found) else None
 

@@ -1,5 +1,5 @@
-"""Lookahead parallelism (Fu et al. 2024, arXiv 2402.02057, section 3.4): each process holds the whole model, and passes
-its part of the slots.
+"""Lookahead parallelism (Fu et al. 2024, arXiv 2402.02057, section 3.4): each process holds the whole model, and
+computes its part of the slots of each pass.
 
 Nothing is exchanged during a pass. After it each process tells rank 0 the argmax of its slots, and rank 0 tells all
 which slots were accepted. The keys of an accepted slot are only where it was computed; the other processes put its
@@ -119,7 +119,9 @@ class PartRunner(SharingRunner):
         return common_prefix(self._tokens, tokens)
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
-        """See `Runner.prefill`. Missing tokens are read first: then all processes read the same chunks."""
+        """See `Runner.prefill`. What accepted drafts left out is read first: caches of unequal length would be read
+        in unequal chunks.
+        """
         common = min(self.cached_prefix(tokens), len(tokens) - 1)
         for _ in self._runner.prefill(tokens[: common + 1]):
             pass

@@ -133,9 +133,9 @@ def _place(conversation: SavedConversation, at: int, length: int) -> MatchPlace:
         ends = list(accumulate(len(character.casefold()) for character in written))
         start, last = bisect_right(ends, start), bisect_right(ends, last)
     before, after = written[:start][-CHARACTERS_AROUND:], written[last + 1 :][:CHARACTERS_AROUND]
-    if start >= CHARACTERS_AROUND:
+    if start > CHARACTERS_AROUND:
         before = before.partition(" ")[2] or before  # no halves of words
-    if len(written) > last + CHARACTERS_AROUND:
+    if len(written) > last + 1 + CHARACTERS_AROUND:
         after = after.rpartition(" ")[0] or after
     found = written[start : last + 1]
     return MatchPlace(message, found, " ".join((before + found + after).split()))

@@ -116,7 +116,7 @@ class BiographyPanel(AnswerPanel):
         for place, text in enumerate(named):
             if (
                 place != same
-                and NEGLIGIBLE not in text
+                and share(step.rivals[token].logprobs[place]) != NEGLIGIBLE
                 and sum(cell_len(part) for part, _ in row) + 2 + cell_len(text) <= width
             ):
                 likelier = step.rivals[token].logprobs[place] > own

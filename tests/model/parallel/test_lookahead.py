@@ -114,6 +114,22 @@ def test_log_probabilities_and_watched_logits_are_those_of_one_process(runner: L
     assert last is not None and runner.largest(last, 3).tolist() == last.topk(3).indices.tolist()
 
 
+def test_the_largest_logits_of_a_pass_are_those_of_all_its_slots_also_if_more_are_wanted_than_before(
+    runner: LookaheadRank0,
+) -> None:
+    one = runner_for(random_model(0))
+    tree = SlotTree(5)
+    for token in (6, 7, 8, 9):
+        tree.add(tree.add(0, token, "a draft"), token + 3, "a draft")
+    for each in (runner, one):
+        fill(each, prompt(2))
+    for count in (3, 3, 6):
+        found, expected = runner.forward(tree), one.forward(tree)
+        assert runner.largest(found, count).tolist() == expected.topk(count).indices.tolist()
+        for each in (runner, one):
+            each.commit([])
+
+
 def watched(decoder: Decoder) -> list[Step]:
     decoder.watch(lens=False, logits=True)
     return run(decoder, prompt(3))
