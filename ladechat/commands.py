@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import get_args
 
 from ladechat.keys import APP_KEYS
 from ladechat.preferences import DRAWING, SETTINGS
@@ -85,7 +86,7 @@ def _of_keys() -> Iterator[SlashCommand]:
 def _of_drawing() -> Iterator[SlashCommand]:
     for name in DRAWING:
         setting = SETTINGS[name]
-        argument = "ON/OFF" if setting.plain is bool else "NUMBER"
+        argument = "/".join(get_args(setting.plain)).upper() or "NUMBER"
         yield SlashCommand(name.replace("_", "-"), setting.help, "set", argument, name, setting.short)
 
 

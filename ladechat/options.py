@@ -49,13 +49,7 @@ def option_of(name: str) -> str:
 def _sampling_option(setting: Setting) -> Any:
     short = (setting.option,) if setting.option else ()
     optional = setting.plain if setting.default is not None else setting.plain | None
-    return Annotated[optional, typer.Option(_spelled(setting.name, setting.plain is bool), *short, help=setting.help)]
-
-
-def _spelled(name: str, switch: bool) -> str:
-    """Return the option of a setting; of a switch, both forms."""
-    option = option_of(name)
-    return f"{option}/--no-{option[2:]}" if switch else option
+    return Annotated[optional, typer.Option(option_of(setting.name), *short, help=setting.help)]
 
 
 SAMPLING = {name: _sampling_option(SETTINGS[name]) for name in DRAWING}
@@ -94,8 +88,9 @@ def _parameter_option(name: str, *short: str) -> Any:
         f"{', '.join(owners)}: {one.help.removesuffix('.')} ({_values(one)})." for one, owners in kinds.items()
     )
     kind: Any = bool if isinstance(next(iter(kinds)).default, bool) else int
-    option = typer.Option(_spelled(name, kind is bool), *short, help=says, show_default=False)
-    return Annotated[kind | None, option]
+    option = option_of(name)
+    spelled = f"{option}/--no-{option[2:]}" if kind is bool else option
+    return Annotated[kind | None, typer.Option(spelled, *short, help=says, show_default=False)]
 
 
 def _values(parameter: Parameter) -> str:

@@ -42,7 +42,7 @@ def test_a_parameter_that_nobody_knows_is_left_out() -> None:
             min_p=0.05,
             repetition_penalty=1.2,
             seed=5,
-            thinking=False,
+            thinking="off",
         ),
     ],
     ids=lambda settings: settings.decoder,

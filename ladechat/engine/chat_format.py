@@ -155,7 +155,7 @@ class ChatFormat:
     @cached_property
     def takes_thinking(self) -> bool:
         """Whether its template has a switch for thinking before the answer."""
-        return self.template.distinguishes(thinking_switch(True), thinking_switch(False))
+        return self.template.distinguishes(thinking_switch("on"), thinking_switch("off"))
 
     def thoughts(self, prompt: EncodedPrompt) -> Thoughts | None:
         """Return what takes thoughts apart from where the answer begins or goes on; None if the model has no marks."""

@@ -66,7 +66,7 @@ class LoadingReport:
 def ready(service: "Service") -> protocol.Ready:
     """Return the event that describes a loaded model."""
     loaded, settings = service.loaded, service.decoders.settings
-    in_vain = settings.thinking is not None and not service.chat.takes_thinking
+    in_vain = settings.thinking != "auto" and not service.chat.takes_thinking
     sampling = loaded.sampling_defaults
     return protocol.Ready(
         model=loaded.name,

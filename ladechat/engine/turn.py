@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
+import msgspec
 import torch
 
 from ladechat import protocol
@@ -71,11 +72,13 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: T
     """
     max_new_tokens = command.max_new_tokens or DEFAULT_MAX_NEW_TOKENS
     context_length = service.loaded.context_length
-    service.chat.template.variables = thinking_switch(service.decoders.settings.thinking)
+    usual = service.decoders.settings
+    settings = msgspec.structs.replace(usual, thinking=command.thinking or usual.thinking)
+    service.chat.template.variables = thinking_switch(settings.thinking)
     fit = partial(service.chat.fit, command.messages, context_length, max_new_tokens)
     prompt = unless_stopped(fit, listener.take_commands)
     if prompt is None:
-        emit(*stopped_before_it_began(command, max_new_tokens, service.decoders.settings))
+        emit(*stopped_before_it_began(command, max_new_tokens, settings))
         return ()
     check_ids(prompt.all_ids, service.loaded.embeddings, service.loaded.tokenizer)
     if command.fresh:
@@ -86,7 +89,7 @@ def answer(service: Service, command: protocol.Generate, emit: Emit, listener: T
     text = service.chat.template.format.stop
     stop = StopText(text, service.texts, prompt.answer) if text else None
     limits = Limits(limit_of_answer(len(prompt.answer), max_new_tokens), service.loaded.eos_ids, stop)
-    emit(*opening(command.turn, prompt, service.loaded, service.decoders.settings, limits.max_new_tokens, seed))
+    emit(*opening(command.turn, prompt, service.loaded, settings, limits.max_new_tokens, seed))
     turn = _Turn(service, command, prompt, limits, emit, stop, list(prompt.answer))
     reason: protocol.FinishReason = "failed"
     out_of_memory = False

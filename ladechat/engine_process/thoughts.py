@@ -3,16 +3,18 @@
 from collections.abc import Iterable
 from typing import Literal
 
+from ladechat.protocol import ThinkingSwitch
+
 TOKENS_OF_A_MARK = 16
 """The tokens at the end of a prompt that may be a mark, with line breaks."""
 
 
-def thinking_switch(thinking: bool | None) -> dict[str, bool]:
-    """Return the variables of a chat template that tell a model to think before it answers, or not to; none for None.
+def thinking_switch(thinking: ThinkingSwitch) -> dict[str, bool]:
+    """Return the variables of a chat template that tell a model to think before it answers, or not to; none for "auto".
 
     The first is that of Qwen 3, SmolLM 3 and GLM, the second that of DeepSeek and Granite.
     """
-    return {} if thinking is None else dict.fromkeys(("enable_thinking", "thinking"), thinking)
+    return {} if thinking == "auto" else dict.fromkeys(("enable_thinking", "thinking"), thinking == "on")
 
 
 class Thoughts:

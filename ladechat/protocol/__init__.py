@@ -85,6 +85,7 @@ from ladechat.protocol.values import (
     ServerFigures as ServerFigures,
     ServerInfo as ServerInfo,
     Settings as Settings,
+    ThinkingSwitch as ThinkingSwitch,
     Timing as Timing,
     TrainedPart as TrainedPart,
     Value as Value,

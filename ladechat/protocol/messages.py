@@ -43,6 +43,7 @@ from ladechat.protocol.values import (
     StepsBefore,
     StepsPerSecond,
     Text,
+    ThinkingSwitch,
     Timing,
     TrainedPart,
     Value,
@@ -81,7 +82,8 @@ class Generate(Command, frozen=True, tag="generate"):
     another. `decoder` replaces the decoder of the settings, for this answer alone.
 
     If the last message is an answer with its tokens, it is continued: `seed` and `first_step` are those with which it
-    would have continued if it had not been stopped.
+    would have continued if it had not been stopped, and `thinking` is that of the settings with which it began, as its
+    prompt depends on it.
     """
 
     turn: Number
@@ -91,6 +93,7 @@ class Generate(Command, frozen=True, tag="generate"):
     seed: Seed | None = None
     first_step: StepsBefore = 0
     decoder: str | None = None
+    thinking: ThinkingSwitch | None = None
 
 
 SamplingChange: Any = msgspec.defstruct(

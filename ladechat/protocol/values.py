@@ -35,6 +35,8 @@ Text = Annotated[str, Meta(max_length=MOST_TEXT)]
 Piece = Annotated[str, Meta(max_length=MOST_PIECE)]
 
 Seed = Count
+ThinkingSwitch = Literal["on", "off", "auto"]
+"""Whether a model thinks before it answers; "auto": as its chat template has it."""
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -55,8 +57,8 @@ def _setting(help: str, wants: str, short: str = "", option: str = "", **bounds:
 
 
 class SamplingSettings(Record, frozen=True, kw_only=True):
-    """How tokens are sampled, and whether a model thinks first; None: as its chat template has it. A temperature of 0
-    is greedy: the token with the largest logit. `top_k` 0, `top_p` 1, `min_p` 0, a penalty of 1 change nothing.
+    """How tokens are sampled, and whether a model thinks first. A temperature of 0 is greedy: the token with the
+    largest logit. `top_k` 0, `top_p` 1, `min_p` 0, a penalty of 1, `thinking` "auto" change nothing.
 
     This is the one place that describes them: options of the command line, settings.toml, slash commands, the form of
     settings, `Settings`, `Configure` and docs/settings.md follow. What one does stands in `ladechat.engine.sampling`.
@@ -121,17 +123,14 @@ class SamplingSettings(Record, frozen=True, kw_only=True):
         ]
         | None
     ) = None
-    thinking: (
-        Annotated[
-            bool,
-            _setting(
-                "Whether the model thinks before it answers, if that can be chosen.",
-                "true or false",
-                "Think first?",
-            ),
-        ]
-        | None
-    ) = None
+    thinking: Annotated[
+        ThinkingSwitch,
+        _setting(
+            "Whether the model thinks before it answers, if that can be chosen.",
+            "on, off or auto",
+            "Think first?",
+        ),
+    ] = "auto"
 
 
 NO_SWITCH = "Thinking cannot be turned on or off: the chat template of this model has no switch for it."

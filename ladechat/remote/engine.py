@@ -141,10 +141,12 @@ class RemoteEngine:
 
     def _asked(self, command: Generate) -> Asked:
         usual = min(MOST_TOKENS, max(1, self._served.context_length // 2))
+        thinking = command.thinking or self._settings.thinking
+        settings = msgspec.structs.replace(self._settings, thinking=thinking)
         return Asked(
             model=self._served.model,
             messages=command.messages,
-            settings=self._settings,
+            settings=settings,
             seed=self._seed(command),
             most_tokens=command.max_new_tokens or usual,
             rivals=self._rivals and not command.fresh,

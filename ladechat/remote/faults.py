@@ -17,8 +17,11 @@ MOST_OF_A_REASON = 300
 """Characters of a server's own words that are shown."""
 ASK_AGAIN = "Ask again; the conversation is kept."
 KEYS = "Give the key in the environment variable LADECHAT_SERVER_KEY, or keep it in the keyring (docs/server.md)."
+OTHERWISE = "Other settings, or another model, may do."
 PROXIES = "HTTPS_PROXY and HTTP_PROXY name the proxy, NO_PROXY the servers that need none."
 STARTED = "Is the server started, and its port right?"
+OF_TEMPLATE = "chat_template_kwargs"
+"""The field of a request with variables of the chat template."""
 
 _OF_THE_CONTEXT = re.compile(r"context[ _-](length|size|window)|exceed_context|longer than the model", re.IGNORECASE)
 _WHOLE_CONTEXT = re.compile(
@@ -165,7 +168,8 @@ def refused(
     if 300 <= status < 400:
         hint = "A key is not carried to another address: give that address itself, if you trust it."
         return ServerFault(f"{host} sends on to another address ({status}).", hint, "load_failed")
-    return ServerFault(f"{host} refuses the request ({status}{why}).", "Other settings, or another model, may do.")
+    hint = "Set thinking to auto: then that field is not sent." if OF_TEMPLATE in says else OTHERWISE
+    return ServerFault(f"{host} refuses the request ({status}{why}).", hint)
 
 
 def _room(says: str) -> int | None:

@@ -7,6 +7,7 @@ from typing import Any
 from ladechat.engine_process.thoughts import thinking_switch
 from ladechat.protocol import FinishReason, Message, Rivals, ServerFigures, Settings
 from ladechat.protocol.values import RIVALS
+from ladechat.remote.faults import OF_TEMPLATE
 from ladechat.remote.json_values import logprob_at, text_at
 
 MOST_CHARACTERS = 200
@@ -44,7 +45,7 @@ class Asked:
     def of_template(self) -> dict[str, Any]:
         """The field with variables of the chat template; none where the user has set none."""
         variables = thinking_switch(self.settings.thinking)
-        return {"chat_template_kwargs": variables} if variables else {}
+        return {OF_TEMPLATE: variables} if variables else {}
 
     def chat(self) -> list[dict[str, str]]:
         """Return the messages as every API takes them."""

@@ -145,9 +145,8 @@ def typed(name: str, text: str) -> Any:
     """
     setting = SETTINGS[name]
     try:
-        value = msgspec.convert(
-            SWITCH.get(text.casefold()) if setting.plain is bool else text, setting.kind, strict=False
-        )
+        written = text.casefold()
+        value = msgspec.convert(SWITCH.get(written) if setting.plain is bool else written, setting.kind, strict=False)
     except msgspec.ValidationError:
         value = None
     if value is None:

@@ -335,7 +335,6 @@ def _drawing(settings: Settings, seed: int | None) -> str:
     usual = SamplingSettings()
     values = {name: getattr(settings, name) for name in usual.__struct_fields__}
     values["seed"] = seed if settings.temperature else None
-    values["thinking"] = {None: None, True: "on", False: "off"}[settings.thinking]
     del values["temperature"]
     changed = [f"{name.replace('_', '-')} {value}" for name, value in values.items() if value != getattr(usual, name)]
     return ", ".join([f"temperature {settings.temperature:g}", *changed])

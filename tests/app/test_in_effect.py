@@ -4,11 +4,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ladechat.protocol import NO_SWITCH, Configure, TurnFinished
+from ladechat.protocol import NO_SWITCH, Configure, Loading, TurnFinished
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.in_effect import InEffect
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.stage import Stage, answered, ask, begun, replaying
+from tests.app.stage import Room, Stage, answered, ask, begun, replaying
 from tests.fake_engine import FakeEngine
 from tests.waiting import brings, press, until
 
@@ -45,18 +45,37 @@ async def test_thinking_is_turned_off_and_on_and_named_while_that_acts() -> None
     engine.thinking = True
     async with Stage(engine).ready(size=(120, 40)) as (pilot, stage):
         await ask(pilot, "/thinking off", brings=lambda: said(stage) == "thinking off (/thinking)")
-        await ask(pilot, "/set thinking on", brings=lambda: said(stage) == "thinking on (/thinking)")
-        assert engine.commands == [Configure(thinking=False), Configure(thinking=True)]
-        refused = "thinking has to be on or off, not 'perhaps'."
+        await ask(pilot, "/set thinking ON", brings=lambda: said(stage) == "thinking on (/thinking)")
+        await ask(pilot, "/thinking auto", brings=lambda: said(stage) == "")
+        assert engine.commands == [Configure(thinking=to) for to in ("off", "on", "auto")]
+        refused = "thinking has to be on, off or auto, not 'perhaps'."
         await ask(pilot, "/thinking perhaps", brings=lambda: stage.notice == refused)
 
 
 async def test_a_model_without_a_switch_for_thinking_refuses_it_in_a_sentence() -> None:
     stage = Stage()
-    stage.session.requested = replace(stage.session.requested, thinking=True)
+    stage.session.requested = replace(stage.session.requested, thinking="on")
     async with stage.ready(size=(120, 40)) as (pilot, _):
         await ask(pilot, "/thinking off", brings=lambda: stage.notice == NO_SWITCH)
         assert stage.engine.commands == [] and said(stage) == ""
+        await ask(pilot, "/thinking auto", brings=lambda: stage.engine.commands == [Configure(thinking="auto")])
+
+
+async def test_thinking_is_set_while_a_model_loads_of_which_nobody_knows_yet_whether_it_has_a_switch() -> None:
+    first, second = FakeEngine(hold_loading=True), FakeEngine(hold_loading=True)
+    second.thinking = True
+    async with Room(first, second).running(size=(120, 40)) as (pilot, stage):
+        await ask(pilot, "/thinking off", brings=lambda: said(stage) == "thinking off (/thinking)")
+        async with brings(lambda: said(stage) == "", pilot):
+            first.finish_loading()  # without a switch
+        await ask(pilot, "/model owner/x", brings=lambda: "looking for owner/x …" in stage.status)
+        async with brings(lambda: said(stage) == "thinking off (/thinking)", pilot):
+            second._say(Loading(stage=2, stages=2, doing="reading the weights"))
+        await ask(pilot, "/thinking on", brings=lambda: said(stage) == "thinking on (/thinking)")
+        async with brings(lambda: stage.activity == "ready", pilot):
+            second.finish_loading()
+        assert said(stage) == "thinking on (/thinking)" and second.settings.thinking == "on"
+        assert NO_SWITCH not in stage.notices
 
 
 async def test_what_acts_from_the_start_is_named_from_the_start() -> None:

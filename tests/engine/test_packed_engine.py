@@ -12,7 +12,7 @@ from gguf import GGMLQuantizationType as Kind
 from ladechat.engine.plain_cost import PlainStepCost
 from ladechat.engine.service import Service
 from ladechat.model.llama_cpp.context import Context
-from ladechat.protocol import Generate, Message, Settings, Step, Stop, TurnFinished, TurnStarted
+from ladechat.protocol import Generate, Message, Settings, Step, Stop, ThinkingSwitch, TurnFinished, TurnStarted
 from tests.checkpoints import LOOKAHEAD, load_on_cpu
 from tests.engine.asking import Scripted, assert_adds_up, end_of, failure, of_kind, said_by
 from tests.engine.chat_templates import SWITCHED
@@ -62,8 +62,9 @@ def test_all_turns_of_a_conversation_are_those_of_plain_decoding() -> None:
 
 def test_thinking_is_turned_off_by_the_template_in_the_file(tmp_path: Path) -> None:
     file = write_gguf(tmp_path / "thinks.gguf", tiny_model(1), byte_level(), template=SWITCHED)
+    choices: tuple[ThinkingSwitch, ...] = ("auto", "off")
     prompts = []
-    for thinking in (None, False):
+    for thinking in choices:
         chat = Chat(Settings(decoder="autoregressive", thinking=thinking), file)
         (started,) = of_kind(chat.say("Why?"), TurnStarted)
         prompts.append(str(chat.service.loaded.tokenizer.decode(started.prompt_ids)))

@@ -10,7 +10,7 @@ from ladechat.engine.loading_events import ready
 from ladechat.engine.service import Service
 from ladechat.engine_process.thoughts import Thoughts
 from ladechat.model.checkpoint.chat_template import CHANNELS, ChatTemplate
-from ladechat.protocol import NO_SWITCH, Event, Settings, Step, TurnStarted
+from ladechat.protocol import NO_SWITCH, Event, Settings, Step, ThinkingSwitch, TurnStarted
 from tests.checkpoints import service_of
 from tests.engine import chat_templates
 from tests.engine.asking import ask, end_of, of_kind, said_by, stop_after
@@ -20,6 +20,7 @@ from tests.scripted_checkpoint import CHATML, END_OF_TURN, SPECIAL, scripted_che
 pytestmark = pytest.mark.usefixtures("unasked_in_the_prompt")
 
 THOUGHT, ANSWER = "Hm, 6 < 7, or not?", "Seven 🙂."
+CHOICES: tuple[ThinkingSwitch, ...] = ("auto", "on", "off")
 THINK, BRACKETS = ("<think>", "</think>"), ("[THINK]", "[/THINK]")
 
 
@@ -116,20 +117,36 @@ def test_a_model_thinks_or_not_as_the_settings_say_where_its_template_has_a_swit
     service = service_of(tmp_path, Settings(decoder="autoregressive"))
     assert ready(service).thinking and NO_SWITCH not in ready(service).notices
     prompts = {}
-    for thinking in (None, True, False):
+    for thinking in CHOICES:
         service.decoders.apply(Settings(decoder="autoregressive", thinking=thinking))
         events = ask(service, user("Why?"))
         assert end_of(events).text == ANSWER
         (started,) = of_kind(events, TurnStarted)
-        assert started.settings.thinking is thinking
+        assert started.settings.thinking == thinking
         prompts[thinking] = str(service.loaded.tokenizer.decode(started.prompt_ids))
-    assert prompts[None] == prompts[True]
-    assert prompts[False] == prompts[None] + "<think>\n\n</think>\n\n"
+    assert prompts["auto"] == prompts["on"]
+    assert prompts["off"] == prompts["auto"] + "<think>\n\n</think>\n\n"
+
+
+def test_an_answer_goes_on_behind_the_prompt_it_began_with_whatever_the_switch_is_by_then(tmp_path: Path) -> None:
+    says = f"<think>\n{THOUGHT}\n</think>\n\n{ANSWER}"
+    scripted_checkpoint(tmp_path, says, chat_templates.SWITCHED, END_OF_TURN, SPECIAL, chat_templates.MARKS)
+    service = service_of(tmp_path, Settings(decoder="autoregressive"))
+    whole = ask(service, user("Why?"))
+    first = ask(service, user("Why?"), listener=stop_after(4))
+    service.decoders.apply(Settings(decoder="autoregressive", thinking="off"))
+    rest = ask(service, user("Why?"), said_by(end_of(first)), thinking="auto")
+    (began,), (went_on,) = of_kind(first, TurnStarted), of_kind(rest, TurnStarted)
+    assert went_on.prompt_ids == [*began.prompt_ids, *end_of(first).token_ids]
+    assert went_on.settings.thinking == "auto"
+    assert tuple(a + b for a, b in zip(parts(first), parts(rest), strict=True)) == parts(whole)
+    (later,) = of_kind(ask(service, user("Why?")), TurnStarted)
+    assert later.settings.thinking == "off" and later.prompt_ids != began.prompt_ids
 
 
 def test_a_template_without_a_switch_is_said_to_have_none_where_one_was_wanted(tmp_path: Path) -> None:
     scripted_checkpoint(tmp_path, ANSWER, CHATML, END_OF_TURN, SPECIAL)
-    usual, wanted = (ready(service_of(tmp_path, Settings(thinking=thinking))) for thinking in (None, False))
+    usual, wanted = (ready(service_of(tmp_path, Settings(thinking=thinking))) for thinking in CHOICES[::2])
     assert not usual.thinking and NO_SWITCH not in usual.notices
     assert not wanted.thinking and NO_SWITCH in wanted.notices
 

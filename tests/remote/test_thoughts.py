@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, strategies as st
 
-from ladechat.protocol import Settings, Step
+from ladechat.protocol import Configure, Settings, Step, ThinkingSwitch
 from ladechat.remote.reports import Ended, Report, Tokens, step_of
 from ladechat.remote.thoughts import ThoughtsInText
 from tests.remote.scripted_server import (
@@ -92,17 +92,39 @@ async def test_what_a_server_has_taken_apart_stays_so() -> None:
     assert said(talk.steps) == ["Is it <think>?", "|<think> is a mark."]
 
 
-@pytest.mark.parametrize("thinking", [None, True, False])
+@pytest.mark.parametrize("thinking", ["auto", "on", "off"])
 async def test_a_server_is_asked_for_thoughts_or_none_only_where_the_user_wants_one_of_them(
-    thinking: bool | None,
+    thinking: ThinkingSwitch,
 ) -> None:
     with ScriptedServer(OPENAI, openai_stream("Yes.")) as server:
         async with talking(server, Settings(decoder="server", thinking=thinking)) as talk:
             assert talk.ready.thinking
             await talk.answer("Hi?")
         (asked,) = server.chats
-    variables = {} if thinking is None else {"enable_thinking": thinking, "thinking": thinking}
+    on = thinking == "on"
+    variables = {} if thinking == "auto" else {"enable_thinking": on, "thinking": on}
     assert asked.get("chat_template_kwargs", {}) == variables
+
+
+async def test_a_server_goes_on_with_the_switch_with_which_an_answer_began() -> None:
+    with ScriptedServer(VLLM, vllm_stream([(1, "A")], finish="length"), vllm_stream([(2, " b")])) as server:
+        async with talking(server, Settings(decoder="server", thinking="on")) as talk:
+            await talk.answer("Hi?", most=1)
+            talk.send(Configure(thinking="off"))
+            await talk.answer("Hi?", "A", first_step=1, thinking=talk.started.settings.thinking)
+            assert talk.started.settings.thinking == "on"
+    first, second = (asked["chat_template_kwargs"] for asked in server.chats)
+    assert first == second == {"enable_thinking": True, "thinking": True}
+
+
+async def test_a_server_that_refuses_the_switch_is_asked_without_it_once_thinking_is_auto_again() -> None:
+    refusal = page({"error": {"message": "Unknown field: chat_template_kwargs"}}, 400)
+    with ScriptedServer(OPENAI, refusal, openai_stream("Yes.")) as server:
+        async with talking(server, Settings(decoder="server", thinking="off")) as talk:
+            assert "thinking to auto" in (await talk.failure("Hi?")).hint
+            talk.send(Configure(thinking="auto"))
+            assert (await talk.answer("Hi?")).text == "Yes."
+        assert "chat_template_kwargs" not in server.chats[1]
 
 
 @pytest.mark.parametrize("opens", [True, False])

@@ -134,11 +134,17 @@ def test_a_command_that_was_sent_does_not_change_with_the_conversation() -> None
     assert sent.messages == [Message(role="user", content="One?")]
 
 
-def begun(conversation: Conversation, turn: int, seed: int) -> None:
+def begun(conversation: Conversation, turn: int, seed: int = 1, settings: Settings | None = None) -> None:
     """The engine begins an answer."""
     said = conversation.messages or [Message(role="user", content="One?")]
     event = TurnStarted(
-        turn=turn, messages=said, prompt_ids=[1], cached_tokens=0, max_new_tokens=9, settings=Settings(), seed=seed
+        turn=turn,
+        messages=said,
+        prompt_ids=[1],
+        cached_tokens=0,
+        max_new_tokens=9,
+        settings=settings or Settings(),
+        seed=seed,
     )
     conversation.note(event)
 
@@ -160,6 +166,23 @@ def test_an_answer_goes_on_in_its_turn_behind_its_tokens_and_is_one_answer_again
     (kept,) = store.conversations()
     assert [one.answer for one in kept.exchanges] == ["Yes."] and kept.exchanges[0].token_ids == [5, 6, 7, 8, 9]
     assert len(conversation.ask("Once more?", 0).messages) == 1
+
+
+def test_an_answer_goes_on_with_the_switch_for_thinking_that_it_began_with(tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path)
+    conversation = Conversation(store=store)
+    turn = conversation.ask("One?").turn
+    begun(conversation, turn, settings=Settings(thinking="on"))
+    conversation.answered(finished(turn, "Ye", (5, 6), "stopped"), "auto")
+    assert conversation.go_on([2]).thinking == "on"
+    begun(conversation, turn, settings=Settings(thinking="off"))  # of an engine that takes it from the settings
+    conversation.answered(finished(turn, "s", (7,), "stopped"), "auto")
+    assert conversation.go_on([2]).thinking == "on"
+    (kept,) = store.conversations()
+    again = Conversation()
+    again.open(kept)
+    assert again.go_on([2]).thinking == "on"
+    assert again.ask("Two?").thinking is None
 
 
 def test_an_answer_goes_on_with_the_system_prompt_that_it_began_with(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from textual.app import SystemCommand
 from ladechat import catalog
 from ladechat.engine_options import found_anywhere
 from ladechat.preferences import DRAWING, SETTINGS, Preferences, SettingsFile, SettingsRefused
-from ladechat.protocol import NO_SWITCH, Configure, DecoderInfo, Ready
+from ladechat.protocol import NO_SWITCH, Configure, DecoderInfo, Ready, ThinkingSwitch
 from ladechat.screens.chat.context import ChatContext
 from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.lists.settings import SettingsScreen
@@ -27,6 +27,7 @@ from ladechat.session.change import (
     wanted_of,
 )
 from ladechat.session.conversations.saved import shortened
+from ladechat.session.engine import LOADED
 from ladechat.widgets.formatting import name_of
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.sliders.sliders import ParameterSlider, command_of
@@ -62,9 +63,14 @@ class ChatSettings:
         chat.prompt.commands.choices |= dict.fromkeys(("preset", "remove-preset"), self._presets)
 
     @property
-    def thinking(self) -> bool | None:
-        """Whether the model should think first; None: as it does by itself, or if it has no switch for that."""
-        return self._session.requested.thinking if self._has_switch else None
+    def thinking(self) -> ThinkingSwitch:
+        """Whether the model should think first; "auto": as it does by itself, or if it has no switch for that."""
+        return "auto" if self._lacks_switch else self._session.requested.thinking
+
+    @property
+    def _lacks_switch(self) -> bool:
+        """Whether the model is known to have no switch for thinking: only once it has loaded."""
+        return self._session.state in LOADED and not self._has_switch
 
     @property
     def _decoders(self) -> Mapping[str, DecoderInfo]:
@@ -177,7 +183,7 @@ class ChatSettings:
             take(value)
         elif name.casefold() == DECODER:
             self._use_decoder(decoder_named(value, self._decoders))
-        elif name.casefold() == THINKING and not self._has_switch:
+        elif name.casefold() == THINKING and self._lacks_switch and value.casefold() != "auto":
             raise SettingRefused(NO_SWITCH)
         else:
             self._configure(change(name, value, self._session.requested, self._decoders))

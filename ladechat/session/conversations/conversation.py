@@ -139,7 +139,7 @@ class Conversation:
 
     def go_on(self, eos_ids: Collection[int]) -> Generate:
         """Return the command that continues the last answer after its last token, in the same turn if that is known,
-        and with the system prompt that it started with.
+        and with the prompt that it started with: its system prompt, and its switch for thinking.
 
         Args:
             eos_ids: the token ids that end an answer.
@@ -161,9 +161,15 @@ class Conversation:
             self.turn += 1
             self._latest = self.turn, len(drawn(self.exchanges[-1].steps)), None
         turn, steps, seed = self._latest
-        system = self.exchanges[-1].system
-        said = self._said(self.system if system is None else system)
-        return Generate(turn=turn, messages=said, max_new_tokens=self.max_new_tokens, seed=seed, first_step=steps)
+        system, settings = self.exchanges[-1].system, self.exchanges[-1].settings
+        return Generate(
+            turn=turn,
+            messages=self._said(self.system if system is None else system),
+            max_new_tokens=self.max_new_tokens,
+            seed=seed,
+            first_step=steps,
+            thinking=None if settings is None else settings.thinking,
+        )
 
     def note(self, event: TurnStarted | Prefilling | Step, *, slowed: bool = False) -> None:
         """Remember what comes of the current answer, in case its end does not come, and its seed for a continuation;

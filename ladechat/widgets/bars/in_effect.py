@@ -6,6 +6,7 @@ from rich.segment import Segment
 from textual.reactive import reactive
 
 from ladechat.own_keys import with_own_keys
+from ladechat.protocol import ThinkingSwitch
 from ladechat.widgets.cells import cell_len, shorten
 from ladechat.widgets.strips import OneLine
 
@@ -23,7 +24,7 @@ class InEffect(OneLine):
         preset: the preset that was taken last; "" if there is none.
         system: the system prompt, of which the first words are shown; "" if there is none.
         limit: the longest answer, in tokens; None if it is the usual one.
-        thinking: whether the model should think first; None: as it does by itself.
+        thinking: whether the model should think first, on or off; auto: as it does by itself.
         formatted: whether answers are formatted as Markdown, and so have no colours of passes.
     """
 
@@ -34,24 +35,24 @@ class InEffect(OneLine):
     preset = reactive("")
     system = reactive("")
     limit: reactive[int | None] = reactive(None)
-    thinking: reactive[bool | None] = reactive(None)
+    thinking: reactive[ThinkingSwitch] = reactive[ThinkingSwitch]("auto")
     formatted = reactive(False)
 
     def on_mount(self) -> None:
-        self.show("", "", None, None, formatted=False)
+        self.show("", "", None, "auto", formatted=False)
 
-    def show(self, preset: str, system: str, limit: int | None, thinking: bool | None, *, formatted: bool) -> None:
+    def show(self, preset: str, system: str, limit: int | None, thinking: ThinkingSwitch, *, formatted: bool) -> None:
         """Show these; hide the line if all is as usual."""
         self.preset, self.system, self.limit, self.thinking, self.formatted = preset, system, limit, thinking, formatted
-        self.display = bool(preset or system or limit or formatted) or thinking is not None
+        self.display = bool(preset or system or limit or formatted) or thinking != "auto"
 
     def segments(self, width: int) -> Iterable[Segment]:
         """Return the parts; the system prompt has the room that the others leave."""
         keys = width >= CELLS_FOR_KEYS
         first = [f"preset: {self.preset}{' (/preset)' * keys}"] if self.preset else []
         parts = [f"at most {self.limit:,} tokens{' (/limit)' * keys}"] if self.limit is not None else []
-        if self.thinking is not None:
-            parts.append(f"thinking {'on' if self.thinking else 'off'}{' (/thinking)' * keys}")
+        if self.thinking != "auto":
+            parts.append(f"thinking {self.thinking}{' (/thinking)' * keys}")
         formatted = with_own_keys(f"formatted{' (Ctrl+G)' * keys}", self.app)
         parts += [formatted] * self.formatted
         if self.system:
