@@ -1,4 +1,12 @@
-"""The contract between an engine and the programs that watch it: commands, events, and their encoding as lines."""
+"""The contract between an engine and the programs that watch it.
+
+Commands go to the engine, events come back: JSON, UTF-8 (escaped to ASCII), one message a line, lines split on the byte
+``\\n`` only. The tag of a command is ``"command"``, of an event ``"event"``; its value is the class name in snake case.
+The first event of every stream is its ``Header``, so a stream written to a file is a recording as it stands.
+
+A reader skips kinds and keys that it does not know, and is strict about the types of the fields it does know.
+``docs/protocol.md`` describes every field with its unit.
+"""
 
 # `X as X` exports a name, which would otherwise stand in a list of its own once more.
 from ladechat.protocol.codec import (
@@ -8,6 +16,23 @@ from ladechat.protocol.codec import (
     decode_event as decode_event,
     encode as encode,
 )
+from ladechat.protocol.commands import (
+    Command as Command,
+    Configure as Configure,
+    Generate as Generate,
+    Pace as Pace,
+    Ping as Ping,
+    Shutdown as Shutdown,
+    Stop as Stop,
+    Watch as Watch,
+)
+from ladechat.protocol.contract import (
+    FORMAT as FORMAT,
+    MAX_LINE_BYTES as MAX_LINE_BYTES,
+    VERSION as VERSION,
+    WHERE as WHERE,
+    ProtocolError as ProtocolError,
+)
 from ladechat.protocol.endings import (
     end_of as end_of,
     has_times as has_times,
@@ -15,47 +40,26 @@ from ladechat.protocol.endings import (
     to_save as to_save,
     without_times as without_times,
 )
-from ladechat.protocol.head import Head as Head, read_head as read_head
-from ladechat.protocol.messages import (
-    FORMAT as FORMAT,
-    MAX_LINE_BYTES as MAX_LINE_BYTES,
-    VERSION as VERSION,
-    WHERE as WHERE,
-    Asked as Asked,
-    Closed as Closed,
-    Command as Command,
-    Configure as Configure,
-    ConversationCleared as ConversationCleared,
-    ConversationOpened as ConversationOpened,
+from ladechat.protocol.events import (
     Event as Event,
-    Exchange as Exchange,
-    ExchangeRemoved as ExchangeRemoved,
-    ExchangeRestored as ExchangeRestored,
     Failed as Failed,
     FailureCode as FailureCode,
     FinishReason as FinishReason,
-    Generate as Generate,
     Header as Header,
     HistoryTrimmed as HistoryTrimmed,
     Loading as Loading,
-    Pace as Pace,
     PassCosts as PassCosts,
-    Ping as Ping,
     PolicyChoice as PolicyChoice,
     Pong as Pong,
     Prefilling as Prefilling,
-    ProtocolError as ProtocolError,
     Ready as Ready,
     SettingsApplied as SettingsApplied,
-    Shutdown as Shutdown,
     Step as Step,
-    Stop as Stop,
     SystemFolded as SystemFolded,
-    SystemPrompt as SystemPrompt,
     TurnFinished as TurnFinished,
     TurnStarted as TurnStarted,
-    Watch as Watch,
 )
+from ladechat.protocol.head import Head as Head, read_head as read_head
 from ladechat.protocol.packed_steps import (
     DrawnStep as DrawnStep,
     drawn as drawn,
@@ -63,6 +67,16 @@ from ladechat.protocol.packed_steps import (
     unpacked as unpacked,
 )
 from ladechat.protocol.passes import one_by_one as one_by_one
+from ladechat.protocol.recorded import (
+    Asked as Asked,
+    Closed as Closed,
+    ConversationCleared as ConversationCleared,
+    ConversationOpened as ConversationOpened,
+    Exchange as Exchange,
+    ExchangeRemoved as ExchangeRemoved,
+    ExchangeRestored as ExchangeRestored,
+    SystemPrompt as SystemPrompt,
+)
 from ladechat.protocol.values import (
     MOST as MOST,
     MOST_TEXT as MOST_TEXT,

@@ -8,16 +8,8 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from ladechat.protocol.messages import (
-    Event,
-    PassCosts,
-    PolicyChoice,
-    ProtocolError,
-    Ready,
-    Step,
-    TurnFinished,
-    TurnStarted,
-)
+from ladechat.protocol.contract import ProtocolError
+from ladechat.protocol.events import Event, PassCosts, PolicyChoice, Ready, Step, TurnFinished, TurnStarted
 from ladechat.protocol.values import Candidate, DecoderInfo, DraftTree, LensView, PoolView, WindowView
 
 

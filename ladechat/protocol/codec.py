@@ -8,9 +8,12 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+import ladechat.protocol.recorded  # noqa: F401  # makes its events known as subclasses of `Event`
 from ladechat.protocol.checks import check
+from ladechat.protocol.commands import Command
+from ladechat.protocol.contract import ProtocolError
 from ladechat.protocol.earlier import is_earlier, upgraded
-from ladechat.protocol.messages import Command, Event, ProtocolError
+from ladechat.protocol.events import Event
 
 COMMANDS: dict[str, type[Command]] = {cls.__struct_config__.tag: cls for cls in Command.__subclasses__()}  # type: ignore[misc]  # our tags are names
 EVENTS: dict[str, type[Event]] = {cls.__struct_config__.tag: cls for cls in Event.__subclasses__()}  # type: ignore[misc]  # as above

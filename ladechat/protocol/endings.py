@@ -2,7 +2,8 @@
 
 from msgspec.structs import replace
 
-from ladechat.protocol.messages import Exchange, TurnFinished
+from ladechat.protocol.events import TurnFinished
+from ladechat.protocol.recorded import Exchange
 
 
 def joined(first: TurnFinished, second: TurnFinished) -> TurnFinished:

@@ -6,7 +6,7 @@ They say who writes, and whether this version can read the rest.
 import msgspec
 from msgspec import Struct
 
-from ladechat.protocol.messages import FORMAT, VERSION
+from ladechat.protocol.contract import FORMAT, VERSION
 
 
 class Head(Struct, frozen=True):

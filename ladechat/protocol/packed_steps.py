@@ -7,7 +7,8 @@ import msgspec
 from msgspec.structs import replace
 
 from ladechat.protocol.codec import decode_event, encode
-from ladechat.protocol.messages import ProtocolError, Step
+from ladechat.protocol.contract import ProtocolError
+from ladechat.protocol.events import Step
 from ladechat.protocol.values import MOST_PACKED, Count, Milliseconds, Piece
 
 

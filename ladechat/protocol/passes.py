@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from ladechat.protocol.messages import Step
+from ladechat.protocol.events import Step
 
 
 def one_by_one(steps: Sequence[Step], pass_tokens: Sequence[int]) -> list[Step]:

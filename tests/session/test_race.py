@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ladechat import catalog
 from ladechat.protocol import Event, Failed, Message, Ready, Settings, Step, TurnFinished
-from ladechat.protocol.messages import FailureCode, FinishReason
+from ladechat.protocol.events import FailureCode, FinishReason
 from ladechat.session.measuring import DEFAULT_DECODERS, Measuring, problem
 from ladechat.session.playing import Clock, Track
 from ladechat.session.race import (

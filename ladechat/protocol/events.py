@@ -1,17 +1,7 @@
-"""The contract between an engine and the programs that watch it.
+"""Events: the messages from an engine."""
 
-Commands go to the engine, events come back: JSON, UTF-8 (escaped to ASCII), one message a line, lines split on the byte
-``\\n`` only. The tag of a command is ``"command"``, of an event ``"event"``; its value is the class name in snake case.
-The first event of every stream is its ``Header``, so a stream written to a file is a recording as it stands.
+from typing import Literal
 
-A reader skips kinds and keys that it does not know, and is strict about the types of the fields it does know.
-``docs/protocol.md`` describes every field with its unit.
-"""
-
-import signal
-from typing import Any, Literal, get_type_hints
-
-import msgspec
 from msgspec import Struct
 
 from ladechat.protocol.values import (
@@ -30,125 +20,18 @@ from ladechat.protocol.values import (
     PoolView,
     Positive,
     Ratio,
-    Record,
     Rivals,
     SamplingDefaults,
-    SamplingSettings,
     Seconds,
-    Seed,
     ServerFigures,
     ServerInfo,
     Settings,
     Share,
-    StepsBefore,
-    StepsPerSecond,
     Text,
-    ThinkingSwitch,
     Timing,
     TrainedPart,
-    Value,
     WindowView,
 )
-
-FORMAT = "ladechat"
-VERSION = "4.6"
-"""Major.minor. A new kind or key raises the minor version. A changed meaning, or a new value where readers know all
-values, raises the major one: readers refuse later major versions, and accept earlier ones."""
-
-MAX_LINE_BYTES = 64 * 1024 * 1024
-"""The longest line that a reader must accept: a `Generate` carries a whole conversation."""
-
-WHERE = signal.SIGUSR1
-"""An engine that gets this signal, after its header, writes the stacks of its threads to its standard error."""
-
-
-class ProtocolError(ValueError):
-    """A line that is not a message of this protocol, or not one this version can read."""
-
-
-# --- commands -------------------------------------------------------------------------------------------------------
-
-
-class Command(Struct, frozen=True, kw_only=True, tag_field="command"):
-    """Base of all messages to an engine."""
-
-
-class Generate(Command, frozen=True, tag="generate"):
-    """Answer the last message of a conversation. Between two of these the engine saves nothing but its KV cache and
-    what its decoders have learnt.
-
-    With `fresh`, decoders start with nothing learnt and learn nothing for later, and the cache is restored afterwards.
-    So decoders can be compared on one question in the middle of a conversation, without one learning the answer from
-    another. `decoder` replaces the decoder of the settings, for this answer alone.
-
-    If the last message is an answer with its tokens, it is continued: `seed` and `first_step` are those with which it
-    would have continued if it had not been stopped, and `thinking` is that of the settings with which it began, as its
-    prompt depends on it.
-    """
-
-    turn: Number
-    messages: list[Message]
-    max_new_tokens: Positive | None = None
-    fresh: bool = False
-    seed: Seed | None = None
-    first_step: StepsBefore = 0
-    decoder: str | None = None
-    thinking: ThinkingSwitch | None = None
-
-
-SamplingChange: Any = msgspec.defstruct(
-    "SamplingChange",
-    [(name, kind | None, None) for name, kind in get_type_hints(SamplingSettings, include_extras=True).items()],
-    frozen=True,
-    kw_only=True,
-)
-"""The sampling settings, each of which may be None."""
-
-
-class Configure(Command, SamplingChange, frozen=True, tag="configure"):  # type: ignore[misc]  # a class made here
-    """Change the settings that have a value, between two steps, also during an answer.
-
-    `None` leaves a setting as it is; so does `parameters` for each parameter that it does not contain.
-    """
-
-    decoder: str | None = None
-    parameters: dict[str, Value] | None = None
-
-
-class Stop(Command, frozen=True, tag="stop"):
-    """End the running answer after the step, or the prefill chunk, that is under way."""
-
-
-class Watch(Command, frozen=True, tag="watch"):
-    """The details that are shown, from the next step on. They cost time, so they are computed only on request.
-
-    `lens`, `rivals`: whether steps have `Step.lens`, `Step.rivals`. `costs`: whether answers come with `PassCosts`.
-    """
-
-    lens: bool = False
-    costs: bool = False
-    rivals: bool = False
-
-
-class Pace(Command, frozen=True, tag="pace"):
-    """Limits the steps a second of this answer and later ones. None: no limit; 0: no steps.
-
-    With `step`, one step is taken at once, even at a pace of 0.
-    """
-
-    steps_per_second: StepsPerSecond | None = None
-    step: bool = False
-
-
-class Ping(Command, frozen=True, tag="ping"):
-    """Answer with a `Pong` at once, whatever the engine is doing: how long that takes is the latency of the link."""
-
-
-class Shutdown(Command, frozen=True, tag="shutdown"):
-    """End the engine at once."""
-
-
-# --- events ---------------------------------------------------------------------------------------------------------
 
 
 class Event(Struct, frozen=True, kw_only=True, tag_field="event"):
@@ -418,69 +301,3 @@ class Pong(Event, frozen=True, tag="pong"):
     """
 
     round_trip_ms: Milliseconds | None = None
-
-
-class Exchange(Record, frozen=True):
-    """A question and its answer, as part of a saved conversation.
-
-    Attributes:
-        token_ids: the answer's tokens, which are valid only for the model `model`.
-        decoder: the name of the decoder that was in use when the answer ended.
-        system: the system prompt of the question, "" for none; None if it is not known.
-        settings: those that the answer began with; None if they are not known.
-        steps: how it came about, see `packed_steps`; b"" if that is not known.
-        server: the server that decoded it; None: its own machine did, or that is not known.
-        ended: how it ended, with the figures of all its parts, see `endings`; None if that is not known.
-    """
-
-    question: Text
-    answer: Text
-    token_ids: list[Count]
-    model: Text
-    decoder: Text
-    system: Text | None = None
-    settings: Settings | None = None
-    steps: bytes = b""
-    server: ServerInfo | None = None
-    ended: TurnFinished | None = None
-
-
-# --- events that the user's side adds to a recording ---------------------------------------------------------------
-# Such a line repeats the `seq` of the engine's line before it. With them, a screen depends on nothing but events.
-
-
-class Asked(Event, frozen=True, tag="asked"):
-    """The user asked a question. The engine starts with it when it can."""
-
-    turn: Number
-    text: Text
-
-
-class ConversationCleared(Event, frozen=True, tag="conversation_cleared"):
-    """The user started a new conversation."""
-
-
-class ConversationOpened(Event, frozen=True, tag="conversation_opened"):
-    """The user opened an earlier conversation instead of the present one. `exchanges`: oldest first."""
-
-    exchanges: list[Exchange]
-
-
-class ExchangeRemoved(Event, frozen=True, tag="exchange_removed"):
-    """The last answered question is no longer in the conversation: it is asked again, or another variant is shown."""
-
-
-class ExchangeRestored(Event, frozen=True, tag="exchange_restored"):
-    """This exchange is again the last one: what should replace it got no answer, or the user went back to it."""
-
-    exchange: Exchange
-
-
-class SystemPrompt(Event, frozen=True, tag="system_prompt"):
-    """The user set the system prompt, from the next question on; "": none."""
-
-    text: Text
-
-
-class Closed(Event, frozen=True, tag="closed"):
-    """The last line of a recording that was ended on purpose. Without it, the session was interrupted."""
