@@ -53,7 +53,7 @@ QUESTION = "What is the n-gram pool?"
         (["--tensor-parallel", "2", "--quantize", "int8"], "leave out --quantize or --tensor-parallel"),
         (["--lookahead-parallel", "0"], "among 0 GPUs"),
         (["--lookahead-parallel", "2", "--quantize", "int8"], "leave out --quantize or --lookahead-parallel"),
-        (["--lookahead-parallel", "2", "--tensor-parallel", "2"], "--tensor-parallel or --lookahead-parallel"),
+        (["--lookahead-parallel", "2", "--tensor-parallel", "2"], "cannot be combined; leave one of them out"),
         (["--layer-search", "-1"], "from 0 to 86,400 seconds, not -1"),
         (["--layer-search", "nan"], "from 0 to 86,400 seconds"),
         (["--quantize", "int3"], "use --quantize int8 or int4"),

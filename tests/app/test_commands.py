@@ -269,7 +269,7 @@ async def test_a_system_prompt_acts_from_the_next_question_and_is_kept_with_the_
         await until(lambda: "has no system prompt now" in " ".join(stage.text.split()), pilot)
         await ask(pilot, "/system Rhyme.")
         stage.screen.saved.open(kept)
-        await answered(pilot, stage, "Three?")
+        await answered(pilot, stage, "Three?", times=3)
         assert stage.engine.questions[-1].messages[0].content == "Be brief.!"
         assert "the model is told: Be brief.!" in " ".join(stage.text.split())
         assert "Rhyme" not in kept.path.read_text()

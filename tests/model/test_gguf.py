@@ -346,8 +346,11 @@ def test_what_reads_it_is_named_where_it_is_missing(file: Path, package: str, mo
 def test_a_folder_of_such_files_says_how_to_name_one(file: Path, config: bool) -> None:
     if config:
         (file.parent / "config.json").write_text("{}")
-    error = assert_refused(lambda: fetched(str(file.parent)), "no_safetensors", file.name)
-    assert f"--model {file}" in error.hint
+    another = file.with_name(f"{file.stem}-2.gguf")
+    another.write_bytes(b"")
+    error = assert_refused(lambda: fetched(str(file.parent)), "no_safetensors", another.name)
+    assert f"--model {another}" in error.hint
+    another.unlink()
 
 
 @pytest.mark.full

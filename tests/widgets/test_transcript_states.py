@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from textual.app import App
 from textual.pilot import Pilot
 from textual.selection import Selection
@@ -238,6 +238,7 @@ def stage() -> Iterator[Stage]:
 
 
 @given(st.lists(OPERATIONS, max_size=12))
+@example([("format", True), ("answer", None), ("format", False), ("add", "# Pools\n\n"), ("format", True)])
 def test_whatever_was_done_the_lines_are_those_of_a_new_conversation(
     stage: Stage, operations: list[tuple[str, Any]]
 ) -> None:

@@ -78,9 +78,9 @@ class Block:
                 self._formatted.wrap(width)
         if not formatted or self.kind != "model":
             self._formatted = None
-        elif self._formatted is None:
-            self._formatted = Formatted(width)
-            self._formatted.show(self.source)
+        else:
+            self._formatted = self._formatted or Formatted(width)
+            self._formatted.show(self.source)  # of which a part may have come while it waited
         self._lay_out()
 
     def _lay_out(self, first: int = 0) -> int:
