@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 from ladechat import protocol
@@ -53,12 +54,16 @@ def rivals_of(logits: torch.Tensor, runner: Runner, texts: TokenTexts) -> list[p
     """Return what was likely by each row of (T, vocabulary) logits."""
     rows = logits.float()
     tokens = runner.largest(rows, min(RIVALS, rows.shape[1]))
-    logs = rows.log_softmax(-1).clamp_(min=LEAST_LOGPROB)
-    entropies = (-torch.linalg.vecdot(logs.exp(), logs)).clamp_(min=0.0).tolist()
-    logprobs = logs.gather(-1, torch.from_numpy(tokens).to(logs.device)).tolist()
+    # In one thread: while the app draws on another core, torch's threads wait for each other for milliseconds.
+    shifted = rows.cpu().numpy()
+    shifted = np.maximum(shifted - np.take_along_axis(shifted, tokens[:, :1], axis=1), LEAST_LOGPROB)
+    weights = np.exp(shifted)
+    sums = weights.sum(axis=1)
+    logprobs = np.maximum(np.take_along_axis(shifted, tokens, axis=1) - np.log(sums)[:, None], LEAST_LOGPROB)
+    entropies = np.maximum(np.log(sums) - (weights * shifted).sum(axis=1) / sums, 0.0)
     return [
         protocol.Rivals(pieces=texts.names(ids), logprobs=[round(one, 4) for one in likely], entropy=round(entropy, 4))
-        for ids, likely, entropy in zip(tokens.tolist(), logprobs, entropies, strict=True)
+        for ids, likely, entropy in zip(tokens.tolist(), logprobs.tolist(), entropies.tolist(), strict=True)
     ]
 
 
