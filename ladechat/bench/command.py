@@ -15,7 +15,7 @@ from ladechat.bench.questions import Question, read_questions
 from ladechat.model.checkpoint.fetch import fetch, start_libraries
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.kernels.build import Build
-from ladechat.model.parallel.workers import Workers, how_it_ended
+from ladechat.model.parallel.workers import SECONDS_FOR_THE_REASON, Workers, how_it_ended
 from ladechat.private_folder import keep_torch_caches_private
 from ladechat.terminal import say
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 FAILED = 1
 USAGE_ERROR = 2
 INTERRUPTED = 130
-
-SECONDS_FOR_THE_REASON = 2.0
-"""Seconds before the error of a pass ends the run: if a worker process has died, that is said instead."""
 
 PIPE_COLUMNS = 120
 """The width of tables where the output is no terminal."""

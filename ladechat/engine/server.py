@@ -27,7 +27,7 @@ from ladechat.garbage import collect_rarely
 from ladechat.model.checkpoint.fetch import fetch, start_libraries
 from ladechat.model.checkpoint.files import local_folder, local_gguf, tokenizer_fingerprint
 from ladechat.model.kernels.build import Build
-from ladechat.model.parallel.workers import Workers
+from ladechat.model.parallel.workers import SECONDS_FOR_THE_REASON, Workers
 from ladechat.private_folder import keep_torch_caches_private
 from ladechat.protocol import Command, Configure, Failed, Generate, ProtocolError, Stop, Watch
 
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from ladechat.engine.service import Service
     from ladechat.engine.turn import Emit
     from ladechat.model.loaded import LoadedModel
-
-
-SECONDS_FOR_THE_REASON = 2.0
-"""Seconds before the error of a pass is reported: if a worker process has died, that is reported instead."""
 
 
 def serve(options: EngineOptions) -> int:

@@ -251,7 +251,9 @@ def _check(model: PreTrainedModel, context_length: int, workers: Workers | None)
 
 
 def _device(place: torch.device, workers: Workers | None) -> str:
-    """Return the name of the device, and how many such there are: passes that are shared otherwise cost otherwise."""
+    """Return the device's name, with the number of processes and their way of sharing: the costs of passes are saved
+    under it, and depend on both.
+    """
     if workers is None:
         return device_name(place)
     return f"{workers.processes} × {device_name(place)}{', each the whole model' if workers.whole else ''}"

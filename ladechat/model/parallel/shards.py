@@ -1,4 +1,4 @@
-"""The devices and the shards of the processes that compute with a model together, and how these find each other.
+"""Which device and which shard of a model each of several processes gets, and how the processes connect.
 
 In tensor parallelism, by transformers' plan for the model's type, each has a part of the heads and of the MLP's inner
 columns of every layer; the partial results of both are summed (Shoeybi et al. 2019, Megatron-LM). In lookahead
@@ -28,7 +28,7 @@ from ladechat.model.loading.needed_memory import weight_bytes
 from ladechat.private_folder import NotPrivate, private_folder, private_path
 
 OPTION = "--tensor-parallel"
-"""The option of the sentences that only tensor parallelism needs."""
+"""The option that sentences about heads, columns and shards name: these exist in tensor parallelism only."""
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 
 SECONDS_OF_A_GROUP = 30 * 24 * 3600.0

@@ -29,6 +29,9 @@ OUT_OF_MEMORY = 3
 READ_ON = "read on"
 """The order to read the next chunk of a prompt. Other orders are methods of a runner, with their arguments."""
 
+SECONDS_FOR_THE_REASON = 2.0
+"""Seconds before rank 0 reports the error of a pass: if a worker has died, its end is reported instead."""
+
 SECONDS_FOR_RANK_0 = 5.0
 """An error in a worker usually happens in rank 0 as well, which has so long to report it first, and better."""
 

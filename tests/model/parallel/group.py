@@ -26,7 +26,7 @@ class Ended(Exception):
 
 @contextmanager
 def forked_workers() -> Iterator[list[Child]]:
-    """Workers that are started meanwhile are copies of this process, in the list; at the end it is in no group."""
+    """Start workers as forks of this process, and list them; at the end this process leaves its process group."""
     children: list[Child] = []
 
     def start(*command: Any, **streams: Any) -> Child:
@@ -47,7 +47,7 @@ def forked_workers() -> Iterator[list[Child]]:
 def in_processes(
     model: PreTrainedModel, folder: Path, processes: int, context_length: int = 512
 ) -> Iterator[tuple[LookaheadRank0, list[Child]]]:
-    """The runner of a model whose passes so many processes share; and the others, which read it from the folder."""
+    """Rank 0's runner of a model, whose passes so many processes compute together, and the worker processes."""
 
     def failed(error: Exception) -> NoReturn:
         raise Ended(str(error)) from error
