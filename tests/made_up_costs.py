@@ -54,6 +54,9 @@ class MadeUpCosts(PassCosts):
     def curve(self, most: int) -> NDArray[np.float64]:
         return np.array([self._curve(slots) for slots in range(1, most + 1)])
 
+    def seconds(self, slots: int) -> float:
+        return self._curve(slots)
+
     @property
     def slots_are_nearly_free(self) -> bool:
         return self._window

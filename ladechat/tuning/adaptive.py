@@ -96,7 +96,7 @@ class AdaptivePolicy:
             fewer, tokens, less = self._best(least, without_hidden)
             saved = expected[drafts] / (tokens[fewer] / less) - seconds
         overhead = self._overhead(carriers)
-        cost = (float(self._costs.curve(len(tree))[-1]) + overhead) / float(self._costs.curve(1)[0])
+        cost = (self._costs.seconds(len(tree)) + overhead) / self._costs.seconds(1)
         self.forecast = Forecast(True, len(tree), least, expected, cost, overhead, carriers, rows_pay, saved)
         if not self.drafting() and not self.forecast.pays:
             self.forecast = Forecast()
@@ -117,7 +117,7 @@ class AdaptivePolicy:
         # A single stall does not mean that the machine has become slow.
         self._overheads[kind].add(min(overhead, seconds))
         if carriers:
-            self._rows.observe(carriers, seconds, float(self._costs.curve(forecast.slots)[-1]))
+            self._rows.observe(carriers, seconds, self._costs.seconds(forecast.slots))
         else:
             self._costs.observe(forecast.slots, seconds)
         if forecast.saved is not None:

@@ -1,6 +1,8 @@
 """The cost of passes by size on this machine: measured once, saved for later sessions, corrected by observation."""
 
 import time
+from bisect import bisect_left
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +19,50 @@ QUICK_SECONDS = 0.1  # of a plain pass: slower ones are not repeated before the 
 BUDGET_SECONDS = 1.0  # no further round starts after so long
 TOO_DEAR = 8.0  # a pass of more than so many plain ones hardly pays: larger ones are not timed but extrapolated
 NEARLY_FREE = 1.3  # plain passes
-EVERYWHERE, NEARBY = 0.04, 0.12  # how far a timed pass corrects all sizes, and neighbouring ones in addition
+NEARBY = 0.06  # the share of a timed pass's surprise by which what was measured of sizes like its own is corrected
+NOISE, DRIFT = 0.05, 0.003  # standard deviations: of a pass's time, and of what pace and price change from pass to pass
+UNSURE = (0.03, 0.3)  # the same of pace and price before the first pass
 BRANCH = 4  # slots in each branch of a timed pass that several processes divide: a chain cannot be divided
-MOST_OFF = 2.0  # a single stall is no slow machine: a pass counts as at most this many times the expected time
+MOST_OFF = 1.2  # a single stall is no slow machine: a pass counts as at most this many times the expected time
+
+
+class _Trend:
+    """What passes take now against what was measured: two numbers that a Kalman filter estimates from every pass.
+
+    A pass of T slots with n cached tokens is expected to take ``pace · measured(T) + price · T · n`` seconds. The pace
+    is 1 unless other work slows the machine. The price is what attention to a cached token adds to each slot, here in
+    plain passes for 1,000 tokens: about 0.5 in llama.cpp on a CPU, where drafts become dearer as a text grows.
+    """
+
+    def __init__(self) -> None:
+        self.pace, self.price = 1.0, 0.0
+        self._pace_variance, self._covariance, self._price_variance = UNSURE[0] ** 2, 0.0, UNSURE[1] ** 2
+
+    def observe(self, seen: float, tokens: float) -> None:
+        """Learn from a pass that took `seen` times its measured seconds, and pays the price `tokens` times."""
+        surprise = seen - (self.pace + self.price * tokens)
+        of_pace = self._pace_variance + DRIFT**2 + self._covariance * tokens
+        of_price = self._covariance + (self._price_variance + DRIFT**2) * tokens
+        variance = of_pace + of_price * tokens + NOISE**2
+        self.pace += of_pace / variance * surprise
+        self.price = max(0.0, self.price + of_price / variance * surprise)
+        self._pace_variance += DRIFT**2 - of_pace**2 / variance
+        self._covariance -= of_pace * of_price / variance
+        self._price_variance += DRIFT**2 - of_price**2 / variance
 
 
 class PassCosts:
-    """The seconds of a pass by its number of slots; saved in a file between sessions, if one is given."""
+    """The seconds of a pass with the present cache by its slots; saved in a file between sessions, if one is given."""
 
     def __init__(self, runner: Runner, file: Path | None = None) -> None:
         self._runner, self._file = runner, file
-        self._sizes = self._seconds = np.empty(0)
+        self._sizes, self._seconds = list[int](), list[float]()
+        self._trend = _Trend()
         self.timed_seconds = 0.0  # of passes that were run only to be timed
 
     def refresh(self) -> None:
         """Read the saved costs, or else measure them, unless they are known already."""
-        if not len(self._sizes):
+        if not self._sizes:
             saved = read_costs(self._file) if self._file else None
             if saved is None:
                 self.measure()
@@ -61,14 +91,18 @@ class PassCosts:
 
     def known(self) -> dict[int, float]:
         """Return the seconds of passes by slots, for the measured sizes."""
-        return dict(zip(self._sizes.astype(int).tolist(), self._seconds.tolist(), strict=True))
+        return {size: self.seconds(size) for size in self._sizes}
 
     def curve(self, most: int) -> NDArray[np.float64]:
-        """Return the (most,) seconds of a pass of 1, 2 … `most` slots: interpolated, and in proportion beyond SIZES."""
+        """Return the (most,) seconds of a pass of 1, 2 … `most` slots."""
         slots = np.arange(1, most + 1)
-        seconds: NDArray[np.float64] = np.interp(slots, self._sizes, self._seconds)
-        seconds *= np.maximum(1.0, slots / self._sizes[-1])
+        measured = np.interp(slots, self._sizes, self._seconds) * np.maximum(1.0, slots / self._sizes[-1])
+        seconds: NDArray[np.float64] = self._trend.pace * measured + self._trend.price * self._cached() * slots
         return seconds
+
+    def seconds(self, slots: int) -> float:
+        """Return the seconds of a pass of so many slots."""
+        return self._trend.pace * self._measured(slots) + self._trend.price * self._cached() * slots
 
     @property
     def slots_are_nearly_free(self) -> bool:
@@ -81,18 +115,36 @@ class PassCosts:
         return int(np.searchsorted(curve, passes * curve[0], side="right"))
 
     def observe(self, slots: int, seconds: float) -> None:
-        """Correct the costs by a timed pass: all sizes a little, neighbouring sizes more."""
-        expected = float(self.curve(slots)[-1])
-        off = min(max(seconds / expected, 1 / MOST_OFF), MOST_OFF) - 1
-        right = min(int(np.searchsorted(self._sizes, slots)), len(self._sizes) - 1)
-        self._seconds *= 1 + off * EVERYWHERE
+        """Follow a pass that took so long: the trend of all sizes, and what was measured of sizes like its own."""
+        measured, expected = self._measured(slots), self.seconds(slots)
+        seconds = min(max(seconds, expected / MOST_OFF), expected * MOST_OFF)
+        self._trend.observe(seconds / measured, self._cached() * slots / measured)
+        off = seconds / self.seconds(slots) - 1
+        right = self._next_size(slots)
         for index in {right, right if self._sizes[right] <= slots else right - 1}:
             self._seconds[index] *= 1 + off * NEARBY
         self._seconds = _rising(self._seconds)
 
     def _set(self, seconds: dict[int, float]) -> None:
-        self._sizes, known = np.array(sorted(seconds.items())).T
-        self._seconds = _rising(known)
+        self._sizes, self._seconds = sorted(seconds), _rising([seconds[size] for size in sorted(seconds)])
+        self._trend = _Trend()
+
+    def _measured(self, slots: int) -> float:
+        """Return the seconds that a pass took when it was measured: interpolated, and in proportion beyond SIZES."""
+        right = self._next_size(slots)
+        size, seconds = self._sizes[right], self._seconds[right]
+        if slots >= size:
+            return seconds * slots / size
+        before = self._sizes[right - 1]
+        return seconds - (seconds - self._seconds[right - 1]) * (size - slots) / (size - before)
+
+    def _next_size(self, slots: int) -> int:
+        """Return the index of the smallest measured size of at least so many slots, or of the largest one."""
+        return min(bisect_left(self._sizes, slots), len(self._sizes) - 1)
+
+    def _cached(self) -> float:
+        """Return the thousands of cached tokens, times the seconds of a plain pass: the price's unit."""
+        return len(self._runner.tokens) * self._seconds[0] / 1000
 
 
 def timed_pass(runner: Runner, slots: int) -> float:
@@ -126,6 +178,6 @@ def read_costs(file: Path) -> dict[int, float] | None:
     return read_value(file, usable)
 
 
-def _rising(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rising(seconds: list[float]) -> list[float]:
     """Return costs made non-decreasing by slots: one that was timed under load is no dearer than a larger pass."""
-    return np.minimum.accumulate(seconds[::-1])[::-1].copy()
+    return [*accumulate(reversed(seconds), min)][::-1]
