@@ -69,10 +69,11 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 """The result and the arguments of each function, as llama.h declares them."""
 
 SPIN_COUNT = "3000"
-"""How often a thread that waits for the others looks for them before it sleeps: some tenths of a millisecond. Much less,
-and it sleeps within each layer: with 1,000 a pass of four tokens took 28 ms in place of 23.7. Much more, and it holds a
-core that others need: with both of two cores taken by other programs OpenMP's 300,000 made 2,200 ms of 26; with one
-taken 2,000 to 4,000 made 45 to 48 ms of a token, 50,000 made 186."""
+"""How often a thread that waits for the others looks for them before it sleeps: for some tenths of a millisecond.
+
+With 1,000 it sleeps in each layer, and a pass of four tokens takes 28 ms in place of 23.7. With more it holds a core
+that others need: with one of two cores taken by another program, 4,000 made 43 ms of a token's 13, and 50,000 made 186;
+with both taken, OpenMP's own 300,000 made 2,200."""
 
 QUICK = ("llama_vocab_get_text", "llama_vocab_get_attr", "llama_vocab_is_eog")
 """Functions that are called for each token of the vocabulary. They return at once: letting other threads of Python run
