@@ -14,7 +14,6 @@ from textual.binding import ActiveBinding, BindingType
 from ladechat.catalog import SERVER
 from ladechat.keys import RACE_KEYS
 from ladechat.own_keys import with_own_keys
-from ladechat.palette import Palette
 from ladechat.protocol import DecoderInfo
 from ladechat.screens import clocks
 from ladechat.screens.footer import leave_out, relabel, relabel_pause, say_unit
@@ -84,7 +83,6 @@ class RaceScreen(OverChat):
     def on_mount(self) -> None:
         self._question.say(safe(" ".join(self.race.question.split())))
         self._transport.focus()
-        self.watch(self.app, "palette", self._show_palette)
         self._frames.due()
         self.call_after_refresh(self._after_first_frame)
 
@@ -100,10 +98,6 @@ class RaceScreen(OverChat):
             with contextlib.suppress(asyncio.CancelledError):
                 await self._measured
 
-    def _show_palette(self, palette: Palette) -> None:
-        for lane in self._lanes:
-            lane.show_palette(palette)
-
     # --- showing ------------------------------------------------------------------------------------------------------
 
     @property
@@ -117,7 +111,6 @@ class RaceScreen(OverChat):
             return
         if len(self._lanes) < len(self.race.lanes):
             self._lanes = [LaneView(lane.label) for lane in self.race.lanes]
-            self._show_palette(self._palette)
             await self._body.mount_all(self._lanes)
             self._body.share_width()
         if self._measuring is not None:
@@ -141,11 +134,6 @@ class RaceScreen(OverChat):
     def unit(self) -> str:
         """What a step of all lanes is."""
         return shared_unit(lane.server for lane in self.race.lanes)
-
-    @property
-    def _palette(self) -> Palette:
-        palette: Palette = getattr(self.app, "palette", Palette())
-        return palette
 
     def _show_measuring(self, measuring: Measuring) -> None:
         """Show the progress. The answers are drawn only afterwards: drawing would slow down the measurement."""

@@ -84,9 +84,14 @@ class ConversationView(Vertical):
 
     def on_mount(self) -> None:
         self.watch(self.app, "palette", self._show_palette)
+        self.watch(self.app, "said", self._make_room)
 
     def _show_palette(self, palette: Palette) -> None:
         self.side.palette = self.transcript.palette = palette
+
+    def _make_room(self, said: Sequence[object]) -> None:
+        """Give a message the row of the empty line at the end: a message of one row moves no text."""
+        self.transcript.tight = bool(said)
 
     def show_title(self, title: str) -> None:
         """Show the title of the conversation above it; nothing if it has none."""

@@ -23,6 +23,14 @@ class SettingRefused(Exception):
     """The reason why a setting is not changed, and what to do, in a sentence."""
 
 
+class ValueRefused(SettingRefused):
+    """The same of a value: it says which ones `name` can have, and which was typed, or that none was."""
+
+    def __init__(self, name: str, wants: str, text: str) -> None:
+        super().__init__(f"{name} has to be {wants}, {f'not {shortened(text)!r}' if text else 'and none was given'}.")
+        self.wants, self.text = wants, text
+
+
 class Adjustable(NamedTuple):
     """A setting that can be changed now.
 
@@ -150,7 +158,7 @@ def typed(name: str, text: str) -> Any:
     except msgspec.ValidationError:
         value = None
     if value is None:
-        raise SettingRefused(f"{name.replace('_', '-')} has to be {wanted_of(setting)}, {given(text)}.")
+        raise ValueRefused(name.replace("_", "-"), wanted_of(setting), text)
     return value
 
 
@@ -162,13 +170,8 @@ def _parameter(parameter: Parameter, text: str) -> Value:
         except ValueError:
             value = None
     if value is None or catalog.problem(parameter, value) is not None:
-        raise SettingRefused(f"{parameter.label} has to be {_wants(parameter)}, {given(text)}.")
+        raise ValueRefused(parameter.label, _wants(parameter), text)
     return value
-
-
-def given(text: str) -> str:
-    """Return the end of a sentence that refuses a value: the value that was typed, or that none was."""
-    return f"not {shortened(text)!r}" if text else "and none was given"
 
 
 def settings_for(model: str, requested: Settings, present: str) -> Settings:

@@ -53,6 +53,8 @@ class Ink(msgspec.Struct, frozen=True, gc=False):
 
 PLAIN = Ink("plain")
 UNKNOWN = Ink("answer")
+SEPARATOR = ("·", Ink("muted"))
+"""What is between the figures in a notice: it ends a line, and begins none."""
 
 Run = tuple[str, Ink]
 """A text without line breaks, and its ink."""
@@ -164,20 +166,18 @@ def _line_end(characters: list[tuple[str, Ink]], start: int, width: int, words: 
     last_space = None
     for place in range(start, len(characters)):
         character = characters[place][0]
-        if character == " " and words:
+        if character == " " and words and characters[place + 1 : place + 2] != [SEPARATOR]:
             last_space = place
             if cells >= width:
                 return place, place + 1
         size = cell_size(character)
         if cells + size > width and place > start:
-            head = place
-            while head > start and joins_left(characters[head][0]):  # a letter that fills the line is split
-                head -= 1
-            place = head if head > start else place
-            has_words = last_space is not None and any(c != " " for c, _ in characters[start:last_space])
-            if has_words and last_space is not None:
+            if last_space is not None and any(c != " " for c, _ in characters[start:last_space]):
                 return last_space, last_space + 1
-            return place, place
+            head = place
+            while head > start and joins_left(characters[head][0]):
+                head -= 1
+            return (head, head) if head > start else (place, place)  # a letter that fills the line is split
         cells += size
     return len(characters), len(characters)
 

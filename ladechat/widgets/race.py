@@ -174,11 +174,15 @@ class LaneView(Vertical):
         self.head = LaneHead(label)
         self.transcript = Transcript()
         self.transcript.can_focus = False  # the race's clock handles the keys for scrolling
+        self.transcript.tight = True  # a low terminal has one row for it
         self._shown: Sequence[Step] = ()
 
     def compose(self) -> ComposeResult:
         yield self.head
         yield self.transcript
+
+    def on_mount(self) -> None:
+        self.watch(self.app, "palette", self._show_palette)
 
     def show_steps(self, steps: Sequence[Step]) -> None:
         """Show exactly these steps of the answer."""
@@ -190,7 +194,7 @@ class LaneView(Vertical):
             self.transcript.add_steps(new)
         self._shown = steps
 
-    def show_palette(self, palette: Palette) -> None:
+    def _show_palette(self, palette: Palette) -> None:
         self.head.palette = self.transcript.palette = palette
 
 

@@ -82,7 +82,7 @@ async def test_commands_set_numbers_and_what_is_wrong_is_said() -> None:
             Configure(top_k=40),
             Configure(decoder="suffix"),
         ]
-        async with brings(lambda: stage.notice == "temperature has to be a number from 0 to 5, not '9'.", pilot):
+        async with brings(lambda: stage.notice == "/temperature has to be a number from 0 to 5, not '9'.", pilot):
             await ask(pilot, "/temperature 9")
         async with brings(
             lambda: stage.notice == "It takes something more: /temperature NUMBER." and stage.prompt == "/temperature ",
@@ -113,6 +113,15 @@ async def refuses(pilot: Driver, stage: Stage, text: str) -> None:
     """Send a command. It is refused with a word on it, and is in the prompt again."""
     said = len(stage.notices)
     await ask(pilot, text, brings=lambda: len(stage.notices) > said and stage.prompt == text)
+
+
+async def test_what_refuses_a_value_names_the_command_as_it_was_typed() -> None:
+    async with Room().ready() as (pilot, stage):
+        drawing = (one.name for one in COMMANDS if one.sets in DRAWING and one.sets != "thinking")
+        for typed in ("limit", "LIMIT", "W", "window", "set W", "set max_new_tokens", *drawing):
+            async with brings(lambda typed=typed: stage.notice.startswith(f"/{typed} has to be "), pilot):  # type: ignore[misc]
+                await ask(pilot, f"/{typed}  hot")
+            assert stage.notice.endswith(", not 'hot'.")
 
 
 async def test_whatever_is_refused_stays_in_the_prompt_to_be_corrected() -> None:

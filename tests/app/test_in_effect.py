@@ -48,7 +48,7 @@ async def test_thinking_is_turned_off_and_on_and_named_while_that_acts() -> None
         await ask(pilot, "/set thinking ON", brings=lambda: said(stage) == "thinking on (/thinking)")
         await ask(pilot, "/thinking auto", brings=lambda: said(stage) == "")
         assert engine.commands == [Configure(thinking=to) for to in ("off", "on", "auto")]
-        refused = "thinking has to be on, off or auto, not 'perhaps'."
+        refused = "/thinking has to be on, off or auto, not 'perhaps'."
         await ask(pilot, "/thinking perhaps", brings=lambda: stage.notice == refused)
 
 

@@ -22,6 +22,7 @@ from ladechat.widgets.race import LaneHead, LaneView, Remarks
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import Driver, entries, footer_names, shows
 from tests.app.test_help import shown
+from tests.app.test_small_terminals import screen_of
 from tests.fake_engine import FakeEngine
 from tests.waiting import act, brings, press, until
 
@@ -180,6 +181,15 @@ async def test_lanes_are_rows_where_it_is_narrow_and_columns_where_it_is_wide() 
             for view in views:
                 assert room.screen.region.contains_region(view.region) and view.transcript.size.height >= 2
             assert room.screen.query_one("#race-remarks").region.bottom <= room.screen.query_one(Transport).region.y
+
+
+async def test_every_lane_shows_the_last_line_of_its_answer_in_a_low_terminal() -> None:
+    async with Room().at_start(size=(60, 20)) as (pilot, room):
+        await press(pilot, "end", brings=lambda: room.track.at_end)
+        views = list(room.screen.query(LaneView))
+        last = views[0].transcript.lines[-2].text.strip()
+        assert len(views) == 4 and last.endswith("at once.")
+        await until(lambda: sum(last in row for row in screen_of(pilot)) == len(views), pilot)
 
 
 # --- measuring, and leaving -------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from ladechat.widgets.sliders.sliders import Sliders
 from ladechat.widgets.too_small import TooSmall
 from ladechat.widgets.transcript.transcript import Transcript
 from tests.app.stage import SHOWN_ANSWER, Stage, answered, begun, shows
+from tests.app.test_small_terminals import screen_of
 from tests.fake_engine import ANSWER, FakeEngine
 from tests.waiting import act, brings, press, until
 
@@ -171,6 +172,25 @@ async def test_messages_are_whole_and_cover_nothing() -> None:
         assert stage.app.query_one(Transcript).follows_end
         async with brings(lambda: not line.display, pilot):
             await pilot.click(MessageLine)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 30)])
+async def test_a_message_of_one_row_moves_no_text(size: tuple[int, int]) -> None:
+    async with Stage().running(size=size) as (pilot, stage):
+        for times in (1, 2, 3):
+            await answered(pilot, stage, "Why?", times)
+        transcript = stage.app.query_one(Transcript)
+
+        def seen() -> list[str]:
+            room = transcript.scrollable_content_region
+            return [row[room.x : room.right].rstrip() for row in screen_of(pilot)[room.y : room.bottom]]
+
+        before = seen()
+        assert transcript.max_scroll_y > 0 and " tok/s" in before[-2] and before[-1] == ""
+        async with brings(lambda: len(seen()) < len(before), pilot):
+            stage.screen.notify("One row.")
+        assert seen() == before[:-1]
+        await act(pilot, stage.app.clear_notifications, brings=lambda: seen() == before)
 
 
 async def test_messages_since_the_last_key_are_shown_each_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,12 +82,12 @@ async def test_messages_can_be_read_again_the_latest_first() -> None:
         assert "There was none yet." in read()
         await press(pilot, "escape", brings=stage.in_front)
         await press(pilot, "f9", brings=lambda: "Type a question first" in stage.notice)
-        await ask(pilot, "/limit hot", brings=lambda: "max-new-tokens has to be" in stage.notice)
+        await ask(pilot, "/limit hot", brings=lambda: "/limit has to be" in stage.notice)
         stage.app.clear_notifications()
         assert entries(stage.app)["Messages"].help.startswith("/messages · ")
         async with brings(shows(pilot, ExplainScreen), pilot):
             await entries(stage.app)["Messages"].callback()
-        assert read().index("max-new-tokens has to be") < read().index("Type a question first")
+        assert read().index("/limit has to be") < read().index("Type a question first")
         assert read().count("· warning") == 2
 
 

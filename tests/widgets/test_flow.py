@@ -73,6 +73,15 @@ def test_lines_are_filled_as_far_as_words_allow(words: list[str], width: int) ->
         assert cell_len(line.text) + 1 + cell_len(following.text.split(" ")[0]) > width
 
 
+def test_no_line_of_figures_begins_with_the_mark_between_them() -> None:
+    figures = "95 tokens · 52 passes · 1.83 tokens a pass · 41 tok/s · 12 drafts remembered from answers · stopped"
+    for width in range(20, 90):
+        flow = Flow(width)
+        flow.extend([(figures, Ink("muted"))])
+        assert joined(flow.lines) == figures
+        assert not any(line.text.startswith("·") or cell_len(line.text) > width for line in flow.lines)
+
+
 def test_a_word_longer_than_a_line_is_split_with_nothing_between() -> None:
     assert [(line.text, line.joint) for line in flowed(["abcdefghij"], 4)] == [("abcd", ""), ("efgh", ""), ("ij", "\n")]
 

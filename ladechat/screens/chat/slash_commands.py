@@ -5,7 +5,7 @@ from ladechat.preferences import SettingsRefused
 from ladechat.screens.chat.context import ChatContext
 from ladechat.screens.chat.settings import ChatSettings
 from ladechat.server_address import AddressRefused
-from ladechat.session.change import SettingRefused, missing_here
+from ladechat.session.change import SettingRefused, ValueRefused, missing_here
 from ladechat.session.conversations.saved import shortened
 
 AS_TEXT = "With a space before the slash it is sent to the model."
@@ -22,6 +22,9 @@ class SlashCommands:
         self._chat.command = text
         try:
             await self._run_typed(text)
+        except ValueRefused as refused:
+            command = " ".join(text.strip().removesuffix(refused.text).split())
+            self._chat.refuse(str(ValueRefused(f"/{command}", refused.wants, refused.text)))
         except (SettingRefused, SettingsRefused, AddressRefused) as refused:
             self._chat.refuse(str(refused))
         finally:
@@ -32,10 +35,8 @@ class SlashCommands:
         command, argument, decoders = find(name), argument.strip(), self._chat.view.presenter.now.decoders
         if command is not None:
             await self._run(command, argument)
-        elif self._settings.has(name):
+        elif self._settings.has(name) or missing_here(name, self._chat.session.requested, decoders):
             self._settings.set(name, argument)
-        elif (why := missing_here(name, self._chat.session.requested, decoders)) is not None:
-            self._chat.refuse(why)
         else:
             near = nearest(name)
             meant = f"; did you mean /{near.name}?" if near else ". Type / for a list."

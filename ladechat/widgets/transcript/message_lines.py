@@ -49,6 +49,8 @@ class MessageLines(ScrollView, can_focus=True):
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"lines--selected", "lines--below"}
     ALLOW_SELECT = True
+    tight = False
+    """Whether a view at the end leaves out the empty line below the last message."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -271,6 +273,11 @@ class MessageLines(ScrollView, can_focus=True):
         return not self._blocks.waiting and not self._blocks.gap
 
     # --- scrolling ----------------------------------------------------------------------------------------------------
+
+    @property
+    def max_scroll_y(self) -> int:
+        """The number of the top line of a view at the end."""
+        return max(super().max_scroll_y - self.tight, 0)
 
     @property
     def follows_end(self) -> bool:
