@@ -58,7 +58,7 @@ def attachments(question: str) -> list[Attachment]:
 
 
 def missing(question: str) -> list[str]:
-    """Return what a question names as a file, by its suffix, where none is that could be meant when it goes on."""
+    """Return the paths behind an `@` that end like a file's, where no file has that name or one that begins with it."""
     named = NAMED.finditer(question) if "@" in question else ()
     paths = [match[1] or match[2].rstrip(PUNCTUATION) for match in named if _attachment(match) is None]
     return [path for path in paths if SUFFIX.search(path) and not paths_from(path, 1)]

@@ -62,7 +62,7 @@ class ExchangeRemoved(Event, frozen=True, tag="exchange_removed"):
 
 
 class ExchangeRestored(Event, frozen=True, tag="exchange_restored"):
-    """This exchange is again the last one: what should replace it got no answer, or the user went back to it."""
+    """The conversation ends with this exchange again: its replacement got no answer, or the user went back to it."""
 
     exchange: Exchange
 

@@ -119,8 +119,8 @@ class PartRunner(SharingRunner):
         return common_prefix(self._tokens, tokens)
 
     def prefill(self, tokens: Sequence[int]) -> Iterator[int]:
-        """See `Runner.prefill`. What accepted drafts left out is read first: caches of unequal length would be read
-        in unequal chunks.
+        """See `Runner.prefill`. First come accepted tokens whose keys and values only another process has: from caches
+        of different lengths, processes would read the rest in different chunks.
         """
         common = min(self.cached_prefix(tokens), len(tokens) - 1)
         for _ in self._runner.prefill(tokens[: common + 1]):
