@@ -14,7 +14,8 @@ from ladechat.widgets.bars.find_bar import FindBar
 from ladechat.widgets.cells import printable
 from ladechat.widgets.dates import dated
 from ladechat.widgets.formatting import counted, name_of
-from ladechat.widgets.transcript.transcript import Transcript, Whole, messages_of
+from ladechat.widgets.transcript.transcript import Transcript
+from ladechat.widgets.transcript.whole import Whole, messages_of
 
 
 class ReadingScreen(StyledOnce[Chosen | None]):

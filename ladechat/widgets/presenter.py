@@ -13,7 +13,8 @@ from ladechat.widgets.flow import Ink
 from ladechat.widgets.inspection import Inspection
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.steps.answer_steps import Arrangement, RecentAnswers
-from ladechat.widgets.transcript.transcript import Transcript, Whole, messages_of
+from ladechat.widgets.transcript.transcript import Transcript
+from ladechat.widgets.transcript.whole import Whole, messages_of
 from ladechat.widgets.units import unit_of
 
 STARTING = "starting the engine …"

@@ -7,7 +7,8 @@ import pytest
 from textual.pilot import Pilot
 
 from ladechat.widgets.flow import UNKNOWN
-from ladechat.widgets.transcript.transcript import Transcript, Whole
+from ladechat.widgets.transcript.transcript import Transcript
+from ladechat.widgets.transcript.whole import Whole
 from tests.waiting import act, brings, until
 from tests.widgets.hosting import Host, hosted, lines
 from tests.widgets.sample_steps import step

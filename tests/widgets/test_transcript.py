@@ -14,7 +14,8 @@ from textual.selection import Selection
 from ladechat import protocol
 from ladechat.palette import Look, Palette
 from ladechat.widgets.transcript.block import INDENT
-from ladechat.widgets.transcript.transcript import NEW_BELOW, Transcript, messages_of
+from ladechat.widgets.transcript.transcript import NEW_BELOW, Transcript
+from ladechat.widgets.transcript.whole import messages_of
 from tests.waiting import brings, until
 from tests.widgets.hosting import hosted, lines, style_of
 from tests.widgets.sample_steps import answer, step

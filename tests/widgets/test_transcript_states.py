@@ -15,7 +15,8 @@ from textual.strip import Strip
 from ladechat.protocol import Step
 from ladechat.widgets.flow import PLAIN
 from ladechat.widgets.transcript.block import LINES_BEFORE_FOLDING, Blocks, Kind
-from ladechat.widgets.transcript.transcript import Transcript, Whole
+from ladechat.widgets.transcript.transcript import Transcript
+from ladechat.widgets.transcript.whole import Whole
 from tests.widgets.sample_steps import step
 
 Result = TypeVar("Result")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 from operator import itemgetter
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 from rich.style import Style
 from textual import events
@@ -13,18 +13,17 @@ from textual.message import Message
 from textual.reactive import reactive
 
 from ladechat import protocol
-from ladechat.catalog import SERVER
 from ladechat.own_keys import with_own_keys
 from ladechat.palette import MARKUP, Palette
-from ladechat.widgets.flow import PLAIN, UNKNOWN, Ink, Run, ink_at
-from ladechat.widgets.formatting import describe_finish, is_own, name_of
+from ladechat.widgets.flow import PLAIN, Ink, Run, ink_at
+from ladechat.widgets.formatting import is_own
 from ladechat.widgets.later import Throttle
 from ladechat.widgets.steps.answer_steps import StepPointedAt
-from ladechat.widgets.steps.explained import EARLIER
 from ladechat.widgets.steps.thinking import Thinking
 from ladechat.widgets.transcript.block import FOLD_KEY, Block, Kind
 from ladechat.widgets.transcript.message_lines import ROWS_AROUND_MARK, MessageLines
-from ladechat.widgets.units import PASS, unit_of
+from ladechat.widgets.transcript.whole import THINKS, Whole
+from ladechat.widgets.units import PASS
 
 FORMATTING_SECONDS = 0.25
 """Minimum time between two formattings of an answer that is being written, in seconds."""
@@ -33,19 +32,6 @@ SHARE_FOR_FORMATTING = 0.2
 NEW_BELOW = " ↓ more below · End "
 BELOW_MARK = " ↓ more below "
 """Shown while a step is marked, when End shows the answer's last step."""
-THINKS = " thinks"
-"""What the name of reasoning has after that of the model."""
-
-
-class Whole(NamedTuple):
-    """A complete message: its kind, its name, its text in inks, and of thoughts their length, in words. A notice has
-    the figures of the answer above it.
-    """
-
-    kind: Kind
-    name: str
-    runs: Sequence[Run]
-    length: str = ""
 
 
 @dataclass
@@ -419,33 +405,3 @@ class Transcript(MessageLines):
 
 def _ink(step: protocol.Step, token: int) -> Ink:
     return Ink("step", step.turn, step.index, len(step.token_ids), token, is_own(step, token))
-
-
-def messages_of(exchange: protocol.Exchange, turn: int = 0) -> list[Whole]:
-    """Return a question, the thoughts before its answer, if there are any, the answer, and its figures, if they are
-    known, as messages; thoughts and colours if the steps are known, as those of a turn.
-    """
-    steps, name = protocol.drawn(exchange.steps), name_of(exchange.model)
-    runs = [
-        (
-            token < step.reasoning,
-            (piece, Ink("step", turn, place, len(step.pieces), token, len(step.pieces) > 1 and origin == "model")),
-        )
-        for place, step in enumerate(steps)
-        for token, (piece, origin) in enumerate(zip(step.pieces, step.origins, strict=False))
-    ]
-    thoughts, said = ([run for thought, run in runs if thought is wanted] for wanted in (True, False))
-    if "".join(piece for piece, _ in said) != exchange.answer:
-        steps, thoughts, said = [], [], [(exchange.answer, UNKNOWN)]
-    messages = [Whole("user", "You", [(exchange.question, PLAIN)])]
-    if "".join(piece for piece, _ in thoughts).strip():
-        length = Thinking().after(steps).in_words(unit_of(exchange.server))
-        messages.append(Whole("thought", f"{name}{THINKS}", thoughts, length))
-    if exchange.answer or len(messages) == 1:
-        messages.append(Whole("model", name, said))
-    of_server = exchange.decoder == SERVER.name and exchange.server is None  # which is not saved by earlier versions
-    if exchange.ended is not None or (steps and not of_server):
-        remembered = sum(step.origins.count(EARLIER) for step in steps)
-        figures = describe_finish(protocol.end_of(exchange, len(steps)), remembered, server=exchange.server)
-        messages.append(Whole("notice", "", [(figures, Ink("muted"))]))
-    return messages
