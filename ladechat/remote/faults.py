@@ -133,15 +133,8 @@ def shortened(text: str) -> str:
 def refused(
     status: int, says: str, headers: Mapping[str, str], address: ServerAddress, *, keyed: bool, model: str
 ) -> ServerFault:
-    """Return the fault for an answer that is none.
-
-    Args:
-        status: the status of HTTP.
-        says: the server's own words, without the key.
-        headers: of the answer.
-        address: the server.
-        keyed: whether a key was sent.
-        model: the model that was asked, "" for none.
+    """Return the fault for an answer that is none, with its status of HTTP, the server's own words, without the key,
+    and its headers. `keyed`: a key was sent. `model` was asked, "" for none.
     """
     host, why = address.host, f": {shortened(says)}" if says else ""
     if status in (401, 403):

@@ -36,11 +36,9 @@ class Known(NamedTuple):
     """How a program is recognised.
 
     Attributes:
-        name: what people call it.
         owners: what it says to be the owner of its models.
         only_there: a path that no other has, and a key of what is there; None: its models always say the owner.
         version: the same of its version.
-        dialect: how it is asked.
     """
 
     name: str
@@ -64,7 +62,6 @@ class Model:
     """A model that a server has.
 
     Attributes:
-        name: the server's name for it.
         owner: who has it, as the server says.
         context_length: tokens of prompt and answer together; `MOST` if the server does not tell.
         parameters, vocabulary: their numbers; 0 if the server does not tell.
