@@ -37,13 +37,7 @@ class CannotAttach(Exception):
 
 
 class Attachment(NamedTuple):
-    """A file that a question names.
-
-    Attributes:
-        start, end: the place of `@path` in the question.
-        path: the path as it was typed.
-        size: of the file, in bytes.
-    """
+    """A file that a question names: the place of `@path` there, the path as it was typed, and the file's bytes."""
 
     start: int
     end: int
