@@ -41,7 +41,9 @@ def _run(options: BenchOptions) -> int:
     questions = read_questions(options.questions)
     with stages() as progress:
         report = _measured(options, questions, progress)
-    _show(report)
+    from ladechat.bench.report import show
+
+    show(report, tables_console())
     return _write(report, options)
 
 
@@ -147,12 +149,6 @@ def load_model(
     loaded = load(*given, workers, quantize=quantize, kernels=build, maps=maps, passes=passes)
     loaded.runner.use_graphs()
     return loaded
-
-
-def _show(report: "BenchReport") -> None:
-    from ladechat.bench.report import show
-
-    show(report, tables_console())
 
 
 def tables_console() -> Console:

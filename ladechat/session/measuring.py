@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from ladechat import catalog
 from ladechat.protocol import (
     Command,
-    DecoderInfo,
     Event,
     Failed,
     Generate,
@@ -178,7 +177,7 @@ class Measuring:
         """Set up the lanes with the decoders that this engine offers; return False if no race is possible."""
         if ready.server is not None:
             return self._refuse(ONE_WAY)
-        offered = {info.name: info for info in ready.decoders if _usable(info, ready)}
+        offered = {info.name: info for info in ready.decoders if ready.single_token is None or not info.tree_attention}
         missing = next((name for name in self._names or () if name not in offered), None)
         if missing is not None:
             label, single_token = catalog.DECODERS[missing].label, ready.single_token
@@ -212,10 +211,6 @@ class Measuring:
             )
         )
         return True
-
-
-def _usable(info: DecoderInfo, ready: Ready) -> bool:
-    return ready.single_token is None or not info.tree_attention
 
 
 class RaceTurns:

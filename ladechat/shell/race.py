@@ -72,7 +72,9 @@ def race(
     """Have several decoders answer one question, and watch them side by side (docs/race.md)."""
     check_length(max_new_tokens)
     report(settings_file)
-    _refuse_what_is_of_one_answer(context)
+    for name in OF_ONE_ANSWER:
+        if is_given(name, context):
+            fail(f"{option_of(name)} is for answers of one decoder; name those of a race with --decoders.")
     refuse_more_words(context)
     check_streams(STANDARD_OUTPUT)
     question = text_of(question, "The question")
@@ -138,12 +140,6 @@ def _check_export(out: Path | None, *, sized: bool, force: bool) -> None:
         check_target(out, force=force)
         if ending(out) == "gif":
             check_painting()
-
-
-def _refuse_what_is_of_one_answer(context: typer.Context) -> None:
-    for name in OF_ONE_ANSWER:
-        if is_given(name, context):
-            fail(f"{option_of(name)} is for answers of one decoder; name those of a race with --decoders.")
 
 
 def _in_terminal() -> bool:
