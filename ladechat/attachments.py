@@ -37,7 +37,7 @@ class CannotAttach(Exception):
 
 
 class Attachment(NamedTuple):
-    """A file that a question names: the place of `@path` there, the path as it was typed, and the file's bytes."""
+    """A file that a question names: where `@path` starts and ends, the typed path, and the file's size in bytes."""
 
     start: int
     end: int

@@ -68,8 +68,8 @@ class Connection:
         """Close all connections."""
         await self._client.aclose()
 
-    async def get(self, url: str, body: dict[str, Any] | None = None) -> Any:
-        """Return the JSON at an address, or that answers a request with a body.
+    async def fetch(self, url: str, body: dict[str, Any] | None = None) -> Any:
+        """Return the JSON at an address, or that answers a body which is posted there.
 
         Raises:
             NotThere: there is nothing.

@@ -80,7 +80,7 @@ async def models_of(connection: Connection) -> list[Model]:
     Raises:
         ServerFault: it has no such list, or cannot be reached.
     """
-    listed = await connection.get(f"{connection.address.api}/models")
+    listed = await connection.fetch(f"{connection.address.api}/models")
     models = [_model(one) for one in list_at(listed, "data") if text_at(one, "id")]
     if not models and not isinstance(at(listed, "data"), list):
         hint = "The address of an OpenAI-compatible server mostly ends in /v1."
@@ -138,7 +138,7 @@ async def context_of(connection: Connection, program: Program, model: Model) -> 
     """Return the context length that holds for a conversation, `MOST` if the server does not tell."""
     if program.name == "llama.cpp":  # what it lists is the model's; a conversation has one slot of several
         with contextlib.suppress(ServerFault):
-            facts = await connection.get(f"{connection.address.root}/props")
+            facts = await connection.fetch(f"{connection.address.root}/props")
             return count_at(facts, "default_generation_settings", "n_ctx") or model.context_length
     return model.context_length
 
@@ -147,7 +147,7 @@ async def _text(connection: Connection, place: tuple[str, str]) -> str:
     """Return a text that is at a path of the server, or "" where it has none: not having it tells as much."""
     path, key = place
     try:
-        return text_at(await connection.get(connection.address.root + path), key)
+        return text_at(await connection.fetch(connection.address.root + path), key)
     except StillLoading:
         raise
     except ServerFault:

@@ -65,8 +65,8 @@ class Batch:
 
 
 class Chunks:
-    """The chunks of some texts, of up to `length` tokens, for `training` and `held_out` to measure on; in each some
-    anchors are chosen, from which `ahead` tokens are guessed.
+    """The chunks of some texts, of up to `length` tokens each: those to train on, and those held out to measure on. In
+    each chunk `anchors` places are chosen, after which `ahead` tokens are guessed.
 
     Raises:
         TrainRefused: there are too few chunks.

@@ -74,7 +74,7 @@ class Needs:
 
 
 def needs(shape: Shape, recipe: Recipe, itemsize: int) -> Needs:
-    """Estimate the memory and disk space of a training, from shapes alone, and the bytes of one number of the model."""
+    """Estimate the memory and disk space of a training from shapes alone; a number has `itemsize` bytes."""
     d, ahead = shape.width, recipe.ahead
     learnt = ahead * d * d + (ahead * d if recipe.method == "medusa" else 0)
     tokens = recipe.batch * recipe.length

@@ -32,7 +32,7 @@ class SGLang:
         """Return the request for an answer, after the server has made the prompt's tokens of the conversation."""
         question = {"model": asked.model, "messages": asked.chat(), "continue_final_message": asked.goes_on}
         question |= asked.of_template
-        prompt = counts_at(await connection.get(f"{connection.address.root}/tokenize", question), "tokens")
+        prompt = counts_at(await connection.fetch(f"{connection.address.root}/tokenize", question), "tokens")
         if not prompt:
             hint = "SGLang of this autumn does; update the server."
             raise ServerFault(f"{connection.address.host} does not tell the tokens of a conversation.", hint)
@@ -55,7 +55,7 @@ class SGLang:
         """Return whether a prompt with this end has the first mark of the thoughts, as some chat templates write it."""
         question = {"model": model, "tokens": end, "skip_special_tokens": False}
         try:
-            answer = await connection.get(f"{connection.address.root}/detokenize", question)
+            answer = await connection.fetch(f"{connection.address.root}/detokenize", question)
         except NotThere:
             return False
         return text_at(answer, "text").rstrip().endswith(OPEN)

@@ -111,8 +111,8 @@ class ConversationIndex:
         there = dict(_files(self._folder))
         changed = sorted(name for name, state in there.items() if known.get(name, ())[1:] != state)
         gone = [known[name][0] for name in known.keys() - there.keys()]
+        removed = gone + [known[name][0] for name in changed if name in known]
         for table, key in (("conversation", "id"), ("said", "rowid")):
-            removed = gone + [known[name][0] for name in changed if name in known]
             database.executemany(f"DELETE FROM {table} WHERE {key} = ?", [(one,) for one in removed])
         if gone and sqlite3.sqlite_version_info < ERASES_AT_ONCE:
             database.execute("INSERT INTO said (said) VALUES ('optimize')")
