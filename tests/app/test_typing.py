@@ -71,3 +71,16 @@ async def test_keys_with_letters_close_behind_them_do_what_they_are_for() -> Non
         await until(lambda: stage.prompt == "Why", pilot)
         await until(lambda: stage.session.pace.in_slow_motion, pilot)
         await until(lambda: not stage.app.query_one(SidePanels).display, pilot)
+
+
+async def test_letters_that_change_no_height_do_not_lay_the_screen_out_anew() -> None:
+    async with Stage().ready() as (pilot, stage):
+        await press(pilot, "a", brings=lambda: stage.prompt == "a")  # the first changes what the footer offers
+        await pilot.pause()
+        layouts = list[object]()
+        stage.app.screen.screen_layout_refresh_signal.subscribe(stage.app.screen, layouts.append)
+        await press(pilot, *"bcdefgh", brings=lambda: stage.prompt == "abcdefgh")
+        await pilot.pause()
+        assert not layouts
+        await press(pilot, "ctrl+j", brings=lambda: "\n" in stage.prompt)
+        await until(lambda: bool(layouts), pilot)

@@ -64,10 +64,12 @@ class TypedSize(Widget):
 
     def show(self, size: str, files: str, *, warns: bool) -> None:
         """Show the size of a text and its files, in words; nothing if both are empty."""
-        self._text = printable(" · ".join(filter(None, (size, files))))
-        self.display = bool(self._text)
+        text = printable(" · ".join(filter(None, (size, files))))
         self.set_class(warns, "-warns")
-        self.refresh(layout=True)
+        if text != self._text:  # else each key would lay the whole screen out anew
+            self._text = text
+            self.display = bool(text)
+            self.refresh(layout=True)
 
     def render(self) -> str:
         return self._text
