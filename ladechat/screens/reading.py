@@ -19,12 +19,7 @@ from ladechat.widgets.transcript.whole import Whole, messages_of
 
 
 class ReadingScreen(StyledOnce[Chosen | None]):
-    """Shows a conversation over the chat, whose answer goes on meanwhile. It returns what to go on with there.
-
-    Args:
-        chosen: the conversation, and the place to begin at.
-        formatted: whether answers are shown as formatted Markdown.
-    """
+    """Shows a conversation over the chat, whose answer goes on meanwhile. It returns what to go on with there."""
 
     BINDINGS: ClassVar[list[BindingType]] = list(READING_KEYS)
 
@@ -73,13 +68,10 @@ class ReadingScreen(StyledOnce[Chosen | None]):
         self.dismiss(self._chosen)
 
     def action_find(self) -> None:
-        """Open the line that finds a text."""
         self._finding.open()
 
     def action_switch_format(self) -> None:
-        """Switch answers between formatted Markdown and the text as it was written."""
         self._transcript.formatted = not self._transcript.formatted
 
     def action_fold(self) -> None:
-        """Unfold long questions and thoughts, or fold them."""
         self._transcript.action_fold()

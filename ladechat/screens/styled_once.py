@@ -15,12 +15,8 @@ from ladechat.widgets.too_small import TooSmall
 
 
 def bottom(*lines: Widget, messages: bool = True) -> ComposeResult:
-    """Yield the last lines of a screen: messages of the program, lines of its own, and its keys; and what covers all of
-    it in a terminal without room.
-
-    Args:
-        lines: those of its own.
-        messages: whether messages have their place here.
+    """Yield the last lines of a screen: messages of the program, unless they have another place, lines of its own, and
+    its keys; and what covers all of it in a terminal without room.
     """
     if messages:
         yield MessageLine()

@@ -42,15 +42,8 @@ def welcome(decoder: str) -> str:
 
 
 class ConversationView(Vertical):
-    """A conversation on the left, the panels about its decoding on the right, and controls below.
-
-    Args:
-        controls: the widget below the conversation.
-        welcome: the first notice; questions: may be asked by a click, below it.
-
-    Attributes:
-        status: the status line.
-        recording: the mark of a recording.
+    """A conversation on the left, the panels about its decoding on the right, and controls below. The first notice is
+    `welcome`, with questions that may be asked by a click.
     """
 
     def __init__(self, controls: Widget, welcome: str = "", questions: Sequence[str] = ()) -> None:

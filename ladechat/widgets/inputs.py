@@ -42,7 +42,6 @@ class TypedText(TextArea):
     """Lines of input that replace control characters by symbols, in their text too."""
 
     def load_text(self, text: str) -> None:
-        """Replace the text."""
         super().load_text(typed(text))
 
     def edit(self, edit: Edit) -> EditResult:
@@ -137,6 +136,5 @@ class SearchLine(TypedLine):
         self.action_select_all()
 
     def action_close(self) -> None:
-        """Hide the line."""
         self.remove_class("-open")
         self.post_message(self.Closed())

@@ -54,7 +54,6 @@ class LessonBox(Panel, can_focus=True):
         self._top = 0  # first visible line of text and choices, if not all fit
 
     def show(self, card: LessonCard) -> None:
-        """Replace the card."""
         if card != self.card:
             self._top = 0 if card.text != self.card.text else self._top
             self.card = card
@@ -107,10 +106,8 @@ ELSEWHERE = "explained in other scenes"
 class LessonPanels(SidePanels):
     """Shows the panel requested by its id, and where there is room also the decoder's other panels.
 
-    Two of them are only there on request: what a pass costs, and the methods beside each other.
-
-    Args:
-        explained_in: for each panel and slider that a scene explains, by its id, the number of the scene.
+    Two of them are only there on request: what a pass costs, and the methods beside each other. `explained_in` has for
+    each panel and slider that a scene explains, by its id, the number of the scene.
     """
 
     def __init__(self, explained_in: Mapping[str, int], *, id: str | None = None) -> None:
@@ -129,11 +126,8 @@ class LessonPanels(SidePanels):
         self.query_one(MethodsPanel).show_trained(model.trained)
 
     def show_panel(self, wanted: str, new: Collection[str]) -> None:
-        """Show this panel in any case, instead of a view that was chosen with another card.
-
-        Args:
-            wanted: the id of the panel.
-            new: what the scene explains, by ids of panels and sliders.
+        """Show the panel of this id in any case, instead of a view that was chosen with another card. `new` is what the
+        scene explains, by ids of panels and sliders.
         """
         self._new = new
         if wanted != self._wanted:

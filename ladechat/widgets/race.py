@@ -158,11 +158,7 @@ class LaneHead(Panel):
 
 
 class LaneView(Vertical):
-    """A head, and below it the answer up to the shown step.
-
-    Args:
-        label: the decoder's name for users.
-    """
+    """A head, with the decoder's name for users, and below it the answer up to the shown step."""
 
     DEFAULT_CSS = """
     LaneView { height: 1fr; width: 1fr; }
@@ -219,7 +215,6 @@ class Remarks(Panel):
         self.sentences: tuple[str, ...] = ()
 
     def say(self, *sentences: str) -> None:
-        """Replace the sentences."""
         if sentences != self.sentences:
             self.sentences = sentences
             self.refresh(layout=True)

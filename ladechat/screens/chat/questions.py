@@ -168,7 +168,6 @@ class Questions:
             self._choose(place if place < len(self._presenter.now.exchanges) else None)
 
     def action_leave_question(self) -> None:
-        """Choose no question."""
         self._choose(None)
 
     def action_variant(self, by: int) -> None:

@@ -77,7 +77,6 @@ class Recordings:
     # --- recording ----------------------------------------------------------------------------------------------------
 
     def action_record(self) -> None:
-        """Start or end a recording."""
         if self._recorder.path is not None:
             if recorded := self._recorder.stop():
                 self._recorded = recorded
@@ -102,7 +101,6 @@ class Recordings:
             self.show_recording()
 
     def show_recording(self) -> None:
-        """Show whether the session is recorded."""
         self._view.recording.display = self._recorder.path is not None
 
     # --- replay -------------------------------------------------------------------------------------------------------

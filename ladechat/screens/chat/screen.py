@@ -148,7 +148,6 @@ class ChatScreen(StyledOnce[None]):
 
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
-        """The decoders that the engine has announced."""
         return self.view.presenter.now.decoders.values()
 
     @property
@@ -321,7 +320,6 @@ class ChatScreen(StyledOnce[None]):
         self.view.transcript.anchor()
 
     def action_find(self) -> None:
-        """Open the line that finds a text in the conversation."""
         self._finding.open()
 
     @on(FindBar.Closed)

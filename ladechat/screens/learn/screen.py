@@ -118,7 +118,6 @@ class LearnScreen(OverChat):
 
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
-        """The decoders that the engine has announced."""
         return self._presenter.now.decoders.values()
 
     @property
@@ -261,7 +260,6 @@ class LearnScreen(OverChat):
             self._frames.due()
 
     def _say_whether_paused(self) -> None:
-        """Show in the status line whether an answer is paused."""
         lesson = self.lesson
         if lesson.runs and lesson.runs[-1].settings is not None and not lesson.runs[-1].ended:
             self._presenter.say(ANSWERING if lesson.page.phase is Phase.RUNNING else PAUSED)
@@ -316,7 +314,6 @@ class LearnScreen(OverChat):
             self._show_card()
 
     def action_answer(self, choice: int) -> None:
-        """Answer a prediction."""
         self.lesson.choose(choice)
         self._show_card()
 
@@ -342,19 +339,15 @@ class LearnScreen(OverChat):
         self._go_to(max(0, self._progress.number - back))
 
     def action_read(self, lines: int) -> None:
-        """Scroll the text of the card."""
         self._box.scroll_text(lines)
 
     def action_page_up(self) -> None:
-        """Scroll the answer up."""
         self._transcript.action_page_up()
 
     def action_page_down(self) -> None:
-        """Scroll the answer down."""
         self._transcript.action_page_down()
 
     def commands(self) -> Iterable[SystemCommand]:
-        """Yield the commands of the palette: the actions of all keys, and the scenes."""
         yield from commands(self.app, self, [one for one in LEARN_KEYS if "(" not in one.action])
         for number, scene in enumerate(CHAPTERS):
             text = f"Scene {number + 1}: {scene.title}" if scene in SCENES else scene.title

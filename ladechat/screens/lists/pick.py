@@ -21,11 +21,7 @@ Result = TypeVar("Result")
 
 
 class PickScreen(StyledOnce[Result], ModalScreen[Result]):
-    """The base of such screens.
-
-    Args:
-        heading: the first line.
-    """
+    """The base of such screens; `heading` is the first line."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
 
@@ -49,7 +45,6 @@ class PickScreen(StyledOnce[Result], ModalScreen[Result]):
         self.set_focus(self._field)
 
     def on_resize(self, event: Resize) -> None:
-        """Arrange the list for this height."""
         self.set_class(event.size.height < LOW_ROWS, "-low")
 
     async def _settle(self) -> None:
@@ -59,5 +54,4 @@ class PickScreen(StyledOnce[Result], ModalScreen[Result]):
         self._said.update(printable(text))
 
     def action_move(self, how: str) -> None:
-        """Highlight another row."""
         getattr(self._list, f"action_{how}")()

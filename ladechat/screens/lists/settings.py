@@ -98,7 +98,6 @@ class SettingsScreen(PickScreen[None]):
             self._explain()
 
     def action_save(self) -> None:
-        """Save these settings for the next start."""
         self._save()
 
 

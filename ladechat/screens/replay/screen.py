@@ -80,7 +80,6 @@ class ReplayScreen(OverChat):
 
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
-        """The decoders in the recording."""
         return self.view.presenter.now.decoders.values()
 
     @property
@@ -107,7 +106,6 @@ class ReplayScreen(OverChat):
             self._reading = self.run_worker(read_on(self.recording, self._part_read))
 
     def on_unmount(self) -> None:
-        """Stop reading."""
         if self._reading is not None:
             self._reading.cancel()
         self.recording.close()
@@ -130,7 +128,6 @@ class ReplayScreen(OverChat):
         self._show_place()
 
     def _show_notices(self) -> None:
-        """Show the notices about the file that are new."""
         for notice in self.recording.notices[self._notices_shown :]:
             self.notify(notice, severity="warning", timeout=10)
         self._notices_shown = len(self.recording.notices)
@@ -211,7 +208,6 @@ class ReplayScreen(OverChat):
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def on_resize(self) -> None:
-        """Update the footer for the new width."""
         self.refresh_bindings()
 
     @property
@@ -237,37 +233,29 @@ class ReplayScreen(OverChat):
         self._show_place()
 
     def action_step_forward(self) -> None:
-        """Move one step forward."""
         self._when_read(lambda: self.go(self.player.step_forward()))
 
     def action_step_back(self) -> None:
-        """Move one step back."""
         self.go(self.player.step_back())
 
     def action_next_turn(self) -> None:
-        """Move to the next question."""
         self._when_read(lambda: self._jump(self.player.next_turn()))
 
     def action_previous_turn(self) -> None:
-        """Move to the previous question."""
         self._jump(self.player.previous_turn())
 
     def action_to_start(self) -> None:
-        """Move to the beginning."""
         self._jump(0)
 
     def action_to_end(self) -> None:
-        """Move to the end of the recording."""
         self._when_read(lambda: self._jump(self.player.end()))
 
     @on(SeekBar.Sought)
     def _sought(self, event: SeekBar.Sought) -> None:
-        """Move to the clicked place on the bar."""
         self._when_read(lambda: self._jump(self.player.place_at(event.fraction)))
 
     @on(StepPointedAt)
     def _step_pointed_at(self, event: StepPointedAt) -> None:
-        """Move to the step of the clicked token or bar."""
         position = None if event.turn is None else self.player.behind(event.turn, event.step)
         if position is None:
             self.notify(NEVER_KNOWN)
@@ -283,17 +271,14 @@ class ReplayScreen(OverChat):
         self._show_place()
 
     def action_faster(self) -> None:
-        """Increase the speed."""
         self.player.change_speed(1)
         self._show_place()
 
     def action_slower(self) -> None:
-        """Decrease the speed."""
         self.player.change_speed(-1)
         self._show_place()
 
     def action_search(self) -> None:
-        """Open the search field."""
         self._search.open()
 
     @on(Input.Submitted, "#find")

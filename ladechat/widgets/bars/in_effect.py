@@ -42,7 +42,6 @@ class InEffect(OneLine):
         self.show("", "", None, "auto", formatted=False)
 
     def show(self, preset: str, system: str, limit: int | None, thinking: ThinkingSwitch, *, formatted: bool) -> None:
-        """Show these; hide the line if all is as usual."""
         self.preset, self.system, self.limit, self.thinking, self.formatted = preset, system, limit, thinking, formatted
         self.display = bool(preset or system or limit or formatted) or thinking != "auto"
 

@@ -26,12 +26,8 @@ HERE = "▲"
 
 
 class CostChart(NamedTuple):
-    """The bars, and rows that are aligned with them.
-
-    Attributes:
-        costs: the cost of a pass in plain ones, by its slots.
-        slots, cost: those of the pass that stands out.
-        width: in cells.
+    """The bars, `width` cells wide, and rows that are aligned with them. `costs` are those of a pass in plain ones, by
+    its slots; `slots` and `cost`, those of the pass that stands out.
     """
 
     costs: Curve
@@ -45,16 +41,13 @@ class CostChart(NamedTuple):
 
     @property
     def most(self) -> float:
-        """The slots at the right end."""
         return max(LEAST_MOST_SLOTS, self.slots, self.costs[-1][0])
 
     @property
     def top(self) -> float:
-        """The cost at the upper end."""
         return max(LEAST_TOP, self.cost, *(cost for _, cost in self.costs))
 
     def fits(self, height: int) -> bool:
-        """Return whether bars of this height can be drawn."""
         return self.columns >= LEAST_COLUMNS and height >= LEAST_ROWS
 
     def bars(self, height: int, style: Style, own: Style, muted: Style) -> list[Row]:

@@ -30,7 +30,6 @@ class CostPanel(StepPanel):
         self.redraw()
 
     def explain(self) -> str:
-        """Return what the bars are, and the cost of this pass."""
         if not self._costs:
             return "Passes of 1 to 64 slots are timed with the next answer."
         chart = self._chart(LEAST_WIDTH)

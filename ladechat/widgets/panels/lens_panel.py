@@ -88,7 +88,6 @@ class LensPanel(StepPanel):
         self.post_message(self.Seen(False))
 
     def explain(self) -> str:
-        """Return which token each layer has, and which guesses came true."""
         view = None if self._step is None else self._step.lens
         if self._step is None or view is None:
             return self._why_none(self._step)
@@ -156,7 +155,6 @@ class LensPanel(StepPanel):
         return "None for this pass: its last token carried no pseudo rows, or nobody looked at them."
 
     def _positions(self, frame: "_Frame") -> Row:
-        """Return the heads of the columns: their positions."""
         row: Row = [(LABEL, self.muted)]
         if frame.real:
             row += [(f"  {fit('t+1', frame.cells)}", self.muted)]
@@ -182,7 +180,6 @@ class LensPanel(StepPanel):
         return (VERDICT_MARKS[verdict], self.palette.verdict(verdict)) if verdict else (otherwise, self.muted)
 
     def _layer(self, frame: "_Frame", index: int) -> Row:
-        """Return the row of one layer: its token at each position."""
         step, view = frame.step, frame.view
         top = view.row_ids[-1]
         accepted, highest = _accepted(step), index == len(view.rows) - 1

@@ -54,7 +54,6 @@ class MethodsPanel(Panel):
         return [self.header(width, [self.NAME], ["a guess is right", ""]), *rows, *words]
 
     def explain(self) -> str:
-        """Return why the figures differ, and what they are."""
         return f"{WHY} {self._what_figures_are()}"
 
     def _table(self) -> list[tuple[str, ...]]:

@@ -111,15 +111,11 @@ class Panel(Widget):
         raise NotImplementedError
 
     def needs(self) -> Needs:
-        """Return the rows that the panel needs."""
         return self._needed
 
     def count_rows(self, rows: int, more: int = 0) -> None:
-        """Need the rows that three of four passes need, and never less than before.
-
-        Args:
-            rows: those of the next pass.
-            more: for what can be left out.
+        """Need the rows that three of four passes need, and never less than before. `rows` are those of the next pass,
+        `more` for what can be left out.
         """
         self._rows_of_passes.append(rows)
         usual = sorted(self._rows_of_passes)[len(self._rows_of_passes) * 3 // 4]
@@ -141,12 +137,10 @@ class Panel(Widget):
         return self.unreported or self.explain()
 
     def on_click(self, event: events.Click) -> None:
-        """Ask for the explanation when the title is clicked."""
         if not event.y and self.explanation:
             self.post_message(self.Asked(self.id or ""))
 
     def redraw(self) -> None:
-        """Repaint now, or one frame interval after the last repaint."""
         self.drawing.soon()
 
     def _draw(self) -> None:
@@ -228,7 +222,6 @@ class Panel(Widget):
         return [(text, self.muted), (more.rjust(width - len(text)), self.muted)]
 
     def sentence(self, text: str, width: int) -> list[Row]:
-        """Return a sentence in the quiet style, wrapped."""
         return wrapped(text, width, self.muted)
 
     def longest_sentence(self, texts: Sequence[str], width: int, height: int) -> list[Row]:
@@ -252,7 +245,6 @@ class AnswerPanel(Panel):
         raise NotImplementedError
 
     def clear(self) -> None:
-        """Draw the state before the first step."""
         self.forget()
         self.redraw()
 

@@ -34,12 +34,10 @@ class PolicyPanel(StepPanel):
         self._choice: PolicyChoice | None = None
 
     def show(self, choice: PolicyChoice | None) -> None:
-        """Draw a choice of the policy; None before the first."""
         self._choice = choice
         self.redraw()
 
     def explain(self) -> str:
-        """Return what was chosen, and the numbers behind the decision."""
         text = "auto drafts as many tokens as bring the most tokens per second on this machine."
         shown = self._shown()
         if shown is None:

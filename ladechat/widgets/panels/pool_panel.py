@@ -87,7 +87,6 @@ class PoolPanel(StepPanel):
                 self._reached[source] += verdict != "untested"
 
     def count(self, step: protocol.Step) -> None:
-        """Count the rows that the next step needs."""
         window = step.window if step.pool is not None and step.decision is None else None  # auto has some now and then
         new = 0 if window is None else 1 + len(window.fresh)
         self.count_rows(FRAME_ROWS + len(guesses_of(step)), new)
@@ -115,7 +114,6 @@ class PoolPanel(StepPanel):
             self.post_message(StepPointedAt(self._step.turn, birth.step, diagonal=birth.column))
 
     def explain(self) -> str:
-        """Return what was guessed, and how often guesses came true."""
         step = self._step
         if step is None:
             return "Shows what is guessed, from the first pass on."

@@ -67,12 +67,10 @@ class ServerPanel(AnswerPanel):
         self.redraw()
 
     def show_finished(self, event: protocol.TurnFinished) -> None:
-        """Show the server's own figures."""
         self._finished = event
         self.redraw()
 
     def explain(self) -> str:
-        """Return what the server is, what it tells, and where its figures differ from what came here."""
         if self.info is None:
             return ""
         text = f"{self.info.program} at {self.info.address} decodes. {what_is_reported(self.info)}"

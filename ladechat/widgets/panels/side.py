@@ -136,7 +136,6 @@ class SidePanels(Vertical):
             panel.show_model(model.layers, model.trained)
 
     def show_server(self, server: ServerInfo | None) -> None:
-        """Show the server that decodes from now on; None: this machine does."""
         self._server = server
         self._show_who_decoded()
         self._apply()
@@ -154,7 +153,6 @@ class SidePanels(Vertical):
                 panel.unreported = "" if server is None or told else what_is_reported(server)
 
     def show_costs(self, costs: Sequence[PassCost]) -> None:
-        """Show what passes cost on this machine, where there is a panel for it."""
         self.query_one(SpeedPanel).costs = costs if costs and costs[0].slots == 1 else ()
         for panel in self.query(CostPanel):
             panel.show_costs(costs)
@@ -171,7 +169,6 @@ class SidePanels(Vertical):
         window.slot = mask.slot = slot
 
     def next_slot(self) -> None:
-        """Show what the next slot of the pass sees."""
         self.query_one(WindowPanel).action_point(1)
 
     def show_pace(self, *, slowed: bool) -> None:
@@ -189,7 +186,6 @@ class SidePanels(Vertical):
             self.query_one(SpeedPanel).untimed = passes
 
     def show_choice(self, choice: PolicyChoice) -> None:
-        """Show how much the adaptive policy drafts."""
         self.answer.add_choice(choice)
         if self.looked_at is None:
             self.query_one(PolicyPanel).show(choice)
@@ -219,12 +215,8 @@ class SidePanels(Vertical):
         return gone
 
     def look_at(self, answer: AnswerSteps, place: int, token: int | None = None) -> None:
-        """Show the panels as they were at a step, with figures up to it.
-
-        Args:
-            answer: the answer of the step.
-            place: the index of the step in the answer.
-            token: the index of the token in the step that the user has pointed at; None: at no token.
+        """Show the panels as they were at the step at index `place`, with figures up to it; and the token of the step
+        that the user has pointed at, if one.
         """
         before = self.looked_at
         known = before.steps if before is not None and before.answer is answer else []
@@ -241,7 +233,6 @@ class SidePanels(Vertical):
         self._apply()
 
     def leave_steps(self) -> None:
-        """Show the newest step again."""
         if self.looked_at is not None:
             self.looked_at = None
             self._show_who_decoded()
@@ -327,7 +318,6 @@ class SidePanels(Vertical):
         self._apply()
 
     def on_resize(self, _event: events.Resize) -> None:
-        """Choose what is shown from the size alone."""
         width, height = self.content_size
         self._roomy = width >= ROOMY_COLUMNS and height >= ROOMY_ROWS
         self._apply()
@@ -338,7 +328,6 @@ class SidePanels(Vertical):
 
     @property
     def on_screen(self) -> list[Explained]:
-        """The visible panels and sliders."""
         sliders = self.query_one(Sliders).parameter_sliders
         return [one for one in (*self.query(Panel), *sliders) if one.region.area]
 

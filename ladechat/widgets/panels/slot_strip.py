@@ -87,7 +87,6 @@ class SlotStrip(StepPanel):
             self.redraw()
 
     def explain(self) -> str:
-        """Return the formula of the slots with the present numbers."""
         if self.sizes is None:
             return ""
         now = self.sizes[1]

@@ -184,7 +184,6 @@ class WindowPanel(StepPanel, can_focus=True):
     # --- in words -----------------------------------------------------------------------------------------------------
 
     def explain(self) -> str:
-        """Return what the window guesses, and how many of its guesses this pass confirmed."""
         if self._step is None:
             return "Shows guesses, from the first pass on."
         view = self._step.window
@@ -212,7 +211,6 @@ class WindowPanel(StepPanel, can_focus=True):
         )
 
     def _is_cut(self, view: protocol.WindowView) -> bool:
-        """Return whether the block is shorter than the setting W."""
         return len(view.fresh) - 1 < self.width_set
 
     def _size_of_block(self, view: protocol.WindowView) -> str:

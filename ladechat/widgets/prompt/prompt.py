@@ -115,7 +115,6 @@ class Prompt(TypedText):
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing was typed."""
         return not (self._typed or self.document.text)
 
     def check_consume_key(self, key: str, character: str | None = None) -> bool:
@@ -123,7 +122,6 @@ class Prompt(TypedText):
         return not self.passes_on(key) and super().check_consume_key(key, character)
 
     def passes_on(self, key: str) -> bool:
-        """Return whether a key belongs to the screen now."""
         return key in self.lent or (key in self.passed_on and self.is_blank)
 
     def remember(self, past: Sequence[str]) -> None:
@@ -198,7 +196,6 @@ class Prompt(TypedText):
             event.text = " ".join(paths) if is_command(self.text) else " ".join(map(named, paths)) + " "
 
     def _insert_typed(self) -> None:
-        """Insert the collected keys."""
         text, self._typed = "".join(self._typed), []
         if text:
             self.replace(text, *self.selection, maintain_selection_offset=False)
@@ -281,7 +278,6 @@ class Prompt(TypedText):
         self.commands.display = False
 
     def action_break_line(self) -> None:
-        """Insert a line break."""
         self.insert("\n")
 
     def action_earlier(self) -> None:
@@ -318,11 +314,9 @@ class Prompt(TypedText):
             super().action_cut()
 
     def action_document_start(self, select: bool) -> None:
-        """Move to the start of the text, or select up to there."""
         self.move_cursor((0, 0), select=select)
 
     def action_document_end(self, select: bool) -> None:
-        """Move to the end of the text, or select up to there."""
         self.move_cursor(self.document.end, select=select)
 
     def action_cursor_page_up(self) -> None:

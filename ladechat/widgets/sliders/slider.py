@@ -120,7 +120,6 @@ class Slider(Track, can_focus=True):
 
     @property
     def _decimals(self) -> int:
-        """The decimals of a number."""
         return len(f"{self.unit:g}".partition(".")[2])
 
     def _written(self, value: int) -> str:

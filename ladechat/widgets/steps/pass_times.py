@@ -31,7 +31,6 @@ class PassTimes(NamedTuple):
     slots: int = 0
 
     def plus(self, step: Step) -> "PassTimes":
-        """Return the sums with one more pass."""
         timing, tokens = step.timing, self.tokens + len(step.token_ids)
         whole = self._replace(tokens=tokens, step_ms=self.step_ms + timing.step_ms)
         if not timing.plain_ms:
@@ -44,7 +43,6 @@ class PassTimes(NamedTuple):
         )
 
     def since(self, earlier: "PassTimes") -> "PassTimes":
-        """Return the sums over the passes after `earlier`."""
         return PassTimes(
             self.tokens - earlier.tokens,
             self.step_ms - earlier.step_ms,
@@ -55,11 +53,8 @@ class PassTimes(NamedTuple):
         )
 
     def means(self, tokens_per_pass: float, costs: Sequence[PassCost] = ()) -> "Times | None":
-        """Return the mean times, of an answer with so many tokens a pass; None if no pass was compared.
-
-        Args:
-            tokens_per_pass: of the whole answer.
-            costs: what passes cost on this machine, the first of one slot, as far as that is known.
+        """Return the mean times, of an answer with so many tokens a pass; None if no pass was compared. `costs`, the
+        first of one slot, are what passes cost on this machine, as far as that is known.
         """
         if not self.compared:
             return None

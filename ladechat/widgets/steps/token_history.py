@@ -215,11 +215,8 @@ def _of_its_rivals(history: TokenHistory) -> str:
 
 
 def named_rivals(own: float, rivals: protocol.Rivals) -> tuple[int | None, list[str]]:
-    """Return which of the likeliest tokens is the emitted one, None for none; and all of them with their probabilities.
-
-    Args:
-        own: the log-probability of the emitted token.
-        rivals: the likeliest tokens in its place.
+    """Return which of the likeliest tokens is the emitted one, by its log-probability `own`, None for none; and all of
+    them with their probabilities.
     """
     same = next((place for place, one in enumerate(rivals.logprobs) if abs(one - own) < SAME_LOGPROB), None)
     return same, [f"‹{visible(one)}› {share(its)}" for one, its in zip(rivals.pieces, rivals.logprobs, strict=True)]

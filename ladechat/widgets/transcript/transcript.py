@@ -124,7 +124,6 @@ class Transcript(MessageLines):
         self.anchor()
 
     def add_whole(self, messages: Iterable[Whole]) -> None:
-        """Add complete messages at the end."""
         for kind, name, runs, length in messages:
             self.start(kind, name)
             self._blocks[-1].length, self._blocks[-1].sums_up = length, kind == "notice"
@@ -168,7 +167,6 @@ class Transcript(MessageLines):
 
     @property
     def _thinks(self) -> bool:
-        """Whether the last block is of thoughts."""
         return bool(self._blocks) and self._blocks[-1].kind == "thought"
 
     def mend(self, came: Sequence[protocol.Step], passes: Sequence[protocol.Step]) -> None:
@@ -200,7 +198,6 @@ class Transcript(MessageLines):
         return self._blocks.answers()
 
     def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
-        """Add a notice of the program."""
         self.start("notice")
         self.add(with_own_keys(text, self.app), Ink(kind))
 
@@ -261,7 +258,6 @@ class Transcript(MessageLines):
 
     @property
     def blocks(self) -> int:
-        """The number of messages and notices."""
         return len(self._blocks)
 
     def keep(self, blocks: int) -> None:
@@ -307,7 +303,6 @@ class Transcript(MessageLines):
             self._take_over_height()
 
     def action_scroll_to_end(self) -> None:
-        """Scroll to the end, and follow it again."""
         self.anchor()
 
     # --- drawing ------------------------------------------------------------------------------------------------------
