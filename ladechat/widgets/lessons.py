@@ -6,6 +6,7 @@ from typing import NamedTuple
 from rich.style import Style
 from textual.app import ComposeResult
 from textual.geometry import Size
+from textual.reactive import reactive
 
 from ladechat.protocol import Ready
 from ladechat.widgets.cells import shorten
@@ -48,16 +49,12 @@ class LessonBox(Panel, can_focus=True):
     LessonBox:focus > .panel--title { color: $text-accent; }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.card = LessonCard()
-        self._top = 0  # first visible line of text and choices, if not all fit
+    card: reactive[LessonCard] = reactive(LessonCard(), layout=True)
+    _top = 0
+    """The first visible line of text and choices, if not all fit."""
 
-    def show(self, card: LessonCard) -> None:
-        if card != self.card:
-            self._top = 0 if card.text != self.card.text else self._top
-            self.card = card
-            self.refresh(layout=True)
+    def watch_card(self, before: LessonCard, card: LessonCard) -> None:
+        self._top = 0 if card.text != before.text else self._top
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return 1 + len(self._body(width)) + len(self._hint(width))
@@ -123,7 +120,7 @@ class LessonPanels(SidePanels):
 
     def show_model(self, model: Ready) -> None:
         super().show_model(model)
-        self.query_one(MethodsPanel).show_trained(model.trained)
+        self.query_one(MethodsPanel).trained = model.trained
 
     def show_panel(self, wanted: str, new: Collection[str]) -> None:
         """Show the panel of this id in any case, instead of a view that was chosen with another card. `new` is what the

@@ -304,11 +304,8 @@ async def test_the_mask_can_be_reached_and_the_panels_are_explained(size: tuple[
         await press(pilot, "question_mark", brings=shows(pilot, ExplainScreen))
         assert "Jacobi window" in " ".join(str(each.render()) for each in room.app.screen.query(Static))
         await press(pilot, "escape", brings=lambda: room.app.screen is room.screen)
-        await act(
-            pilot,
-            lambda: room.screen.query_one(WindowPanel).post_message(Panel.Asked()),
-            brings=shows(pilot, ExplainScreen),
-        )
+        async with brings(shows(pilot, ExplainScreen), pilot):
+            await pilot.click(room.screen.query_one(WindowPanel), offset=(1, 0))
         await press(pilot, "escape", brings=lambda: room.app.screen is room.screen)
         await press(pilot, "f10", brings=lambda: seen() == {"mask"})
         await press(pilot, "enter", "1", brings=lambda: room.place == ("window", 2))
@@ -378,7 +375,8 @@ async def test_a_question_mark_explains_what_is_new_in_a_scene_and_names_the_sce
         assert texts[0][0] == first and texts[-1][0] == ELSEWHERE and all(name in texts[-1][1] for name in named)
         assert sum(len(text.split()) for _, text in texts) <= MOST_EXPLAINED_WORDS
         speed = room.screen.query_one(SpeedPanel)
-        await act(pilot, lambda: speed.post_message(Panel.Asked("speed")), brings=shows(pilot, ExplainScreen))
+        async with brings(shows(pilot, ExplainScreen), pilot):
+            await pilot.click(speed, offset=(1, 0))
         assert [str(each.render()) for each in room.app.screen.query(Static)][:2] == ["speed", speed.explain()]
 
 

@@ -63,17 +63,16 @@ class LearnScreen(OverChat):
         self, session: Session, progress: Progress, file: ProgressFile | None = None, notice: str = ""
     ) -> None:
         super().__init__()
-        self._session = session
-        self._progress = progress
-        self._file = file
+        self._session, self._progress, self._file = session, progress, file
         self._transcript = Transcript(id="transcript")
         self._transcript.can_focus = False
         self._side = LessonPanels(EXPLAINED_IN, id="side")
         self._status = StatusLine(id="status")
         self._timeline = SeekBar(id="timeline")
         self._box = LessonBox(id="lesson")
-        drawn_on = (self._transcript, self._side, self._status, self._timeline)
-        self._presenter = Presenter(*drawn_on, notice, limit_meant=True)
+        self._presenter = Presenter(
+            self._transcript, self._side, self._status, self._timeline, notice, limit_meant=True
+        )
         self._engine_events: dict[type[Event], Event] = {}
         self._moved: dict[str, Configure] = {}
         """The settings of moved sliders that were not sent yet."""
@@ -249,7 +248,7 @@ class LearnScreen(OverChat):
             self._reminded = False
         waiting = ANSWERS if Ready in self._engine_events else LOADS
         ended = with_own_keys(ENDED, self.app) if self._session.state is State.ENDED else ""
-        self._box.show(shown_card(lesson, self._progress, waiting, reminded=self._reminded, ended=ended))
+        self._box.card = shown_card(lesson, self._progress, waiting, reminded=self._reminded, ended=ended)
         if seen != self._seen:
             self._seen = seen
             self._side.point_at(page.diagonal, page.slot)

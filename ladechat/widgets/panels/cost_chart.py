@@ -55,7 +55,8 @@ class CostChart(NamedTuple):
         measured, but for that pass.
         """
         here, last = self._column(self.slots), self._column(self.costs[-1][0])
-        heights = [self._at_column(column) if column <= last else 0.0 for column in range(self.columns)]
+        heights = [value_at(self.costs, self._slots(column)) for column in range(last + 1)]
+        heights += [0.0] * (self.columns - len(heights))
         heights[here] = self.cost
         eighths = [round(cost / self.top * height * 8) for cost in heights]
         rows: list[Row] = []
@@ -101,9 +102,6 @@ class CostChart(NamedTuple):
     def cost_of(self, slots: float) -> float | None:
         """Return the cost of a pass of so many slots, as far as it was measured."""
         return value_at(self.costs, slots) if slots <= self.costs[-1][0] + 1e-6 else None
-
-    def _at_column(self, column: int) -> float:
-        return value_at(self.costs, self._slots(column))
 
     def _slots(self, column: int) -> float:
         return float(self.most ** (column / (self.columns - 1)))

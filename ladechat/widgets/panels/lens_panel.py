@@ -60,16 +60,13 @@ class LensPanel(StepPanel):
 
     layer_rows: reactive[int] = reactive(4, layout=True)
     """The number of layers that there is to be room for."""
+    _picture: reactive[TransferPicture | None] = reactive(None, layout=True)
 
     @dataclass
     class Seen(Message):
         """The panel has become visible or invisible; its data is computed only while it is visible."""
 
         shown: bool
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._picture: TransferPicture | None = None
 
     def needs(self) -> Needs:
         rows = self.layer_rows + FRAME_ROWS
@@ -79,7 +76,6 @@ class LensPanel(StepPanel):
         """Draw the method for a model with so many layers, and what was trained for it."""
         part = part_of(trained, TRANSFER)
         self._picture = TransferPicture(layers, part) if part is not None and part.layers else None
-        self.redraw()
 
     def on_show(self) -> None:
         self.post_message(self.Seen(True))

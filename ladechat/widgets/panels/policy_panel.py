@@ -67,7 +67,9 @@ class PolicyPanel(StepPanel):
         costs = _through(curve_of(choice.costs), shown.slots, shown.cost)
         chart = CostChart(costs, shown.slots, shown.cost, width)
         bars = self._chart(chart, expected, height)
-        return [header, *bars, *self.longest_sentence(shown.wordings, width, height - 1 - len(bars))]
+        sentences = (self.sentence(text, width) for text in shown.wordings)
+        room = height - 1 - len(bars)
+        return [header, *bars, *next((rows for rows in sentences if len(rows) <= room), [])]
 
     def _chart(self, chart: CostChart, expected: Curve, height: int) -> list[Row]:
         """Return bars and axis; below them, if there is room, cost, tokens and speed, or the last two."""

@@ -9,7 +9,7 @@ from textual.layout import Layout
 from textual.reactive import reactive
 from textual.widgets import Label
 
-from ladechat.keys import key_names
+from ladechat.own_keys import with_own_keys
 from ladechat.palette import Palette
 from ladechat.protocol import (
     MOST,
@@ -108,10 +108,6 @@ class SidePanels(Vertical):
         strip.show_sizes(self._sizes, Sizes.of(self.query_one(Sliders).values))
         strip.set_class(self._sizes is not None, "-known")
 
-    @on(Panel.Asked)
-    async def _explain(self, event: Panel.Asked) -> None:
-        await self.app.run_action(f"app.explain({event.panel!r})")
-
     def show_steps(self, steps: Sequence[Step]) -> None:
         """Add steps: the panels count all of them, and draw the last."""
         for step in steps:
@@ -132,8 +128,7 @@ class SidePanels(Vertical):
         """Show the facts of a model that a panel needs: its context length, its layers, what was trained for it."""
         self.query_one(SpeedPanel).context_length = model.context_length if model.context_length < MOST else None
         self.show_server(model.server)
-        for panel in self.query(LensPanel):
-            panel.show_model(model.layers, model.trained)
+        self.query_one(LensPanel).show_model(model.layers, model.trained)
 
     def show_server(self, server: ServerInfo | None) -> None:
         self._server = server
@@ -153,9 +148,10 @@ class SidePanels(Vertical):
                 panel.unreported = "" if server is None or told else what_is_reported(server)
 
     def show_costs(self, costs: Sequence[PassCost]) -> None:
-        self.query_one(SpeedPanel).costs = costs if costs and costs[0].slots == 1 else ()
+        known = costs if costs and costs[0].slots == 1 else ()
+        self.query_one(SpeedPanel).costs = known
         for panel in self.query(CostPanel):
-            panel.show_costs(costs)
+            panel.costs = known
 
     @on(WindowPanel.PointedAt)
     def _pointed_at(self, event: WindowPanel.PointedAt) -> None:
@@ -310,10 +306,8 @@ class SidePanels(Vertical):
     def switch_view(self) -> None:
         """Switch to the next view: mask, biography, or all panels again."""
         self.shown = FOLLOWING[self.shown]
-        bindings = (active.binding for active in self.screen.active_bindings.values())
-        keys = [key_names(binding) for binding in bindings if binding.action == "app.switch_view"]
         way_back = self.query_one("#way-back", Label)
-        way_back.update(WAY_BACK[self.shown].format(*keys, "F10"))
+        way_back.update(with_own_keys(WAY_BACK[self.shown], self.app))
         way_back.display = self.shown is not View.PANELS
         self._apply()
 

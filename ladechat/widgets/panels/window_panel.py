@@ -121,7 +121,6 @@ class WindowPanel(StepPanel, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Mark the diagonal of the clicked cell; clicked again, what its slot sees; then nothing."""
-        super().on_click(event)
         view = None if self._step is None else self._step.window
         top, first, shape = self._grid_at
         row = first + event.y - top

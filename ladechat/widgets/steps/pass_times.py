@@ -1,6 +1,7 @@
 """The times of passes, summed over an answer, and its speed compared with plain decoding."""
 
 from collections.abc import Sequence
+from operator import sub
 from typing import NamedTuple
 
 from ladechat.protocol import PassCost, Step, credible_speedup
@@ -43,14 +44,7 @@ class PassTimes(NamedTuple):
         )
 
     def since(self, earlier: "PassTimes") -> "PassTimes":
-        return PassTimes(
-            self.tokens - earlier.tokens,
-            self.step_ms - earlier.step_ms,
-            self.compared - earlier.compared,
-            self.compared_ms - earlier.compared_ms,
-            self.plain_ms - earlier.plain_ms,
-            self.slots - earlier.slots,
-        )
+        return PassTimes(*map(sub, self, earlier))
 
     def means(self, tokens_per_pass: float, costs: Sequence[PassCost] = ()) -> "Times | None":
         """Return the mean times, of an answer with so many tokens a pass; None if no pass was compared. `costs`, the
