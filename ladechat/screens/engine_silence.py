@@ -18,9 +18,7 @@ class EngineSilence:
     """
 
     def __init__(self, screen: Widget, session: Session, warn: Callable[[str], None]) -> None:
-        self._screen = screen
-        self._session = session
-        self._warn = warn
+        self._screen, self._session, self._warn = screen, session, warn
         self._warned = False
         self._next: asyncio.TimerHandle | None = None
 

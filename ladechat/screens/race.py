@@ -17,8 +17,7 @@ from ladechat.own_keys import with_own_keys
 from ladechat.protocol import DecoderInfo
 from ladechat.screens import clocks
 from ladechat.screens.footer import leave_out, relabel, relabel_pause, say_unit
-from ladechat.screens.over_chat import OverChat
-from ladechat.screens.styled_once import bottom
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.screens.view import commands
 from ladechat.session.measuring import Measuring
 from ladechat.session.playing import Clock, Track
@@ -48,7 +47,7 @@ LOADING = "The same question goes to several decoders. First the model is loaded
 ASKING_SERVERS = "The same question goes to each server alone, one after another; then all are shown together."
 
 
-class RaceScreen(OverChat):
+class RaceScreen(StyledOnce[None]):
     """Measures a race, then plays it on one of two clocks; a comparison of recordings is only played.
 
     Args:
@@ -307,7 +306,7 @@ class RaceScreen(OverChat):
         self._change(lambda track: track.seek(event.fraction * track.end))
 
     def commands(self) -> Iterable[SystemCommand]:
-        yield from commands(self.app, self, RACE_KEYS, self.unit)
+        yield from commands(self, RACE_KEYS, self.unit)
 
 
 def _tokens(lane: Lane, steps: int) -> int:

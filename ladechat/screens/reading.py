@@ -28,7 +28,7 @@ class ReadingScreen(StyledOnce[Chosen | None]):
         self._chosen = chosen
         self._transcript = Transcript(id="transcript")
         self._transcript.set_reactive(Transcript.formatted, formatted)
-        self._finding = FindBar(self._transcript)
+        self._finding = FindBar(self._transcript, self._transcript)
         self.first_focus = self._transcript
 
     def compose(self) -> ComposeResult:
@@ -56,10 +56,6 @@ class ReadingScreen(StyledOnce[Chosen | None]):
             number, answer = divmod(place.message, 2)
             question, end = [*begin, len(messages)][number : number + 2]
             self._transcript.scroll_to_text(range(question + 1, end) if answer else range(question, end), place.text)
-
-    def on_find_bar_closed(self) -> None:
-        """Give the keys back to the conversation."""
-        self.set_focus(self._transcript)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 

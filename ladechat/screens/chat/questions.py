@@ -34,7 +34,6 @@ class Questions:
     sent, and can be shown again after that.
 
     Args:
-        chat: the session and the prompt.
         typed: adds the files that a question names.
         queue: shows the questions that wait.
         where: says where the next question goes, if it is not asked after all others.

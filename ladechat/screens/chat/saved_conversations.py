@@ -23,9 +23,8 @@ class SavedConversations:
     def __init__(self, chat: ChatContext, store: ConversationStore | None, models: ModelChoice) -> None:
         self._chat, self._session, self._models = chat, chat.session, models
         self.store = store
-        self._opened: tuple[int, str] | None = (
-            None  # the turn before which one was opened, and the date of its last answer
-        )
+        self._opened: tuple[int, str] | None = None
+        """The turn before which one was opened, and the date of its last answer."""
         self._answered_by = ""  # the opened conversation's last model, until its change is reported
 
     def action_new_conversation(self) -> None:

@@ -221,7 +221,7 @@ class ChatSettings:
     def _show_panels(self, text: str) -> None:
         wanted = typed("panels", text)
         if wanted != self._chat.view.side.display:
-            self._chat.view.toggle_panels()
+            self._chat.view.side.display = wanted
             self._app.keep_settings(panels=wanted)
 
     # --- what is saved ------------------------------------------------------------------------------------------------

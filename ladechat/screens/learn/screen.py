@@ -22,8 +22,7 @@ from ladechat.palette import Palette
 from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready, Settings, Watch
 from ladechat.screens.engine_silence import EngineSilence
 from ladechat.screens.learn.lesson_hint import ENDED, acts, shown_card
-from ladechat.screens.over_chat import OverChat
-from ladechat.screens.styled_once import bottom
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.screens.view import commands
 from ladechat.session.engine import State
 from ladechat.session.session import Session
@@ -44,7 +43,7 @@ ANSWERS = "The model answers, pass by pass …"
 PAUSED = "paused between two passes"
 
 
-class LearnScreen(OverChat):
+class LearnScreen(StyledOnce[None]):
     """Shows one scene after another.
 
     Args:
@@ -347,7 +346,7 @@ class LearnScreen(OverChat):
         self._transcript.action_page_down()
 
     def commands(self) -> Iterable[SystemCommand]:
-        yield from commands(self.app, self, [one for one in LEARN_KEYS if "(" not in one.action])
+        yield from commands(self, [one for one in LEARN_KEYS if "(" not in one.action])
         for number, scene in enumerate(CHAPTERS):
             text = f"Scene {number + 1}: {scene.title}" if scene in SCENES else scene.title
             yield SystemCommand(text, "To the beginning of this scene.", partial(self._go_to, number))

@@ -81,23 +81,22 @@ class ModelsScreen(PickScreen[str | None]):
         self._all: Sequence[KnownModel] = ()
         self._shown: list[KnownModel] = []
         self._shown_for: str | None = None  # the text whose matches are listed
-        self._loaded = asyncio.Event()
         self._field.placeholder = PLACEHOLDER
 
     async def on_mount(self) -> None:
         self._say("Another model takes a while to load. The conversation stays.")
         self._all = await asyncio.to_thread(self._list_models)
-        self._loaded.set()
+        self._listed.set()
         self._show()
 
     async def _settle(self) -> None:
-        await self._loaded.wait()
+        await super()._settle()
         self._show()
 
     @on(Input.Changed)
     def _show(self) -> None:
         """List the models that match all typed words, and after them the typed text itself."""
-        if self._field.value == self._shown_for or not self._loaded.is_set():
+        if self._field.value == self._shown_for or not self._listed.is_set():
             return
         self._shown_for = self._field.value
         typed = self._shown_for.strip()

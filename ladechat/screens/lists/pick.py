@@ -1,5 +1,6 @@
 """A list to choose from, with one field: typed text goes into the field, and the arrow keys move in the list."""
 
+import asyncio
 from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
@@ -31,6 +32,7 @@ class PickScreen(StyledOnce[Result], ModalScreen[Result]):
         self.first_focus = self._field = Field(self._settle)
         self._said = Label("", markup=False, classes="said")
         self._list = MarkedList(compact=True, markup=False)
+        self._listed = asyncio.Event()
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -49,6 +51,7 @@ class PickScreen(StyledOnce[Result], ModalScreen[Result]):
 
     async def _settle(self) -> None:
         """Bring the list up to date with the field before a key acts on it."""
+        await self._listed.wait()
 
     def _say(self, text: str) -> None:
         self._said.update(printable(text))

@@ -29,7 +29,7 @@ class InEffect(OneLine):
     """
 
     DEFAULT_CSS = """
-    InEffect { color: $text-muted; background: $surface; }
+    InEffect { display: none; color: $text-muted; background: $surface; }
     """
 
     preset = reactive("")
@@ -37,9 +37,6 @@ class InEffect(OneLine):
     limit: reactive[int | None] = reactive(None)
     thinking: reactive[ThinkingSwitch] = reactive[ThinkingSwitch]("auto")
     formatted = reactive(False)
-
-    def on_mount(self) -> None:
-        self.show("", "", None, "auto", formatted=False)
 
     def show(self, preset: str, system: str, limit: int | None, thinking: ThinkingSwitch, *, formatted: bool) -> None:
         self.preset, self.system, self.limit, self.thinking, self.formatted = preset, system, limit, thinking, formatted

@@ -77,14 +77,14 @@ class Prompt(TypedText):
 
         text: str
 
-    def __init__(self, *, id: str | None = None, commands: Completions | None = None) -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             id=id,
             compact=True,
             highlight_cursor_line=False,
             placeholder="Ask something. Enter sends, Ctrl+J begins a new line, @ names a file.",
         )
-        self.commands = commands or Completions()
+        self.commands = Completions()
         self._past: list[str] = []
         self._place = 0
         self._draft = ""
@@ -155,8 +155,7 @@ class Prompt(TypedText):
         character = event.character if event.is_printable else None
         fast, self._last_key_at = event.time - self._last_key_at < SECONDS_BETWEEN_KEYS, event.time
         if character is not None and (fast or self._typed):
-            event.prevent_default()
-            event.stop()
+            event.prevent_default().stop()
             if not self._typed:
                 call_later(self, SECONDS_TO_COLLECT, self._insert_typed)
             self._typed.append(character)
@@ -164,13 +163,11 @@ class Prompt(TypedText):
         self._insert_typed()
         after_ctrl_x, self._after_ctrl_x = self._after_ctrl_x, event.key == "ctrl+x" and self.selection.is_empty
         if event.key == "ctrl+e" and after_ctrl_x:
-            event.prevent_default()
-            event.stop()
+            event.prevent_default().stop()
             await self.app.run_action("editor", self.screen)
             return
         if event.key == "enter" or (event.key == "ctrl+j" and event.time < self.shown_at):
-            event.prevent_default()
-            event.stop()
+            event.prevent_default().stop()
             await self.action_send()
             return
         if not event.is_printable:
@@ -179,8 +176,7 @@ class Prompt(TypedText):
     async def _run_bound(self, event: events.Key) -> bool:
         """Run the binding of a key, in the prompt, on the screen, or in the app; return whether there is one."""
         if bound := await self.app._check_bindings(event.key):
-            event.prevent_default()
-            event.stop()
+            event.prevent_default().stop()
         return bound
 
     def on_paste(self, event: events.Paste) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Literal
 
@@ -139,12 +139,8 @@ class Block:
     def has_step(self, turn: int, step: int) -> bool:
         return any((ink.turn, ink.step) == (turn, step) and ink.kind == "step" for _, ink in self._parts)
 
-    def says(self, text: str) -> bool:
-        """Return whether a question or an answer contains a text; case and line breaks do not matter."""
-        return self.kind != "notice" and folded(text) in folded(self.written)
-
     def count(self, text: str) -> int:
-        """Return how often a question or an answer contains a text, as in `says`."""
+        """Return how often a question or an answer contains a text; case and line breaks do not matter."""
         return 0 if self.kind == "notice" else folded(self.written).count(folded(text))
 
     def find(self, text: str, first: int, occurrence: int = 0) -> Selection | None:
@@ -342,15 +338,3 @@ class Blocks(list[Block]):
     def selected(self, selection: Selection) -> str:
         """Return the raw text of a selection."""
         return "".join(block.selected(selection, start) for start, block in zip(self._starts, self, strict=True))
-
-    def answers(self) -> Iterator[str]:
-        """Yield the raw text of the answers, last first, without notices in between."""
-        parts: list[str] = []
-        for block in reversed(self):
-            if block.kind == "user" and parts:
-                yield "".join(parts).strip()
-                parts = []
-            if block.kind == "model" and block.written:
-                parts.insert(0, block.written)
-        if parts:
-            yield "".join(parts).strip()

@@ -109,7 +109,7 @@ class MessageLines(ScrollView, can_focus=True):
         left out.
         """
         said = (number for number in messages if self._blocks[number].kind != "thought")
-        number = next((number for number in said if self._blocks[number].says(text)), None)
+        number = next((number for number in said if self._blocks[number].count(text)), None)
         if number is not None:
             self.show_place(number, 0, text)
 

@@ -114,7 +114,7 @@ class Transcript(MessageLines):
 
     def open(self, messages: Iterable[Whole]) -> None:
         """Replace everything by the messages of an earlier conversation."""
-        self.clear()
+        self.keep(0)
         for kind, name, runs, length in messages:
             block = self._block(kind, name, 0)
             block.length, block.done, block.sums_up = length, kind == "thought", kind == "notice"
@@ -194,8 +194,16 @@ class Transcript(MessageLines):
             self.start(kind, last.name.removesuffix(THINKS) if last is not None and thought else "")
 
     def answers(self) -> Iterator[str]:
-        """Return the raw text of the answers, last first, without notices in between."""
-        return self._blocks.answers()
+        """Yield the raw text of the answers, last first, without notices in between."""
+        parts: list[str] = []
+        for block in reversed(self._blocks):
+            if block.kind == "user" and parts:
+                yield "".join(parts).strip()
+                parts = []
+            if block.kind == "model" and block.written:
+                parts.insert(0, block.written)
+        if parts:
+            yield "".join(parts).strip()
 
     def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
         self.start("notice")
@@ -251,10 +259,6 @@ class Transcript(MessageLines):
             self._blocks.add(block)
             self._update_last()
         self._below = []
-
-    def clear(self) -> None:
-        """Remove everything."""
-        self.keep(0)
 
     @property
     def blocks(self) -> int:
