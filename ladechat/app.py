@@ -65,12 +65,8 @@ TRIES_TO_FREE = 4
 
 
 class LadechatApp(AppWithLook, inherit_bindings=False):
-    """The app: shows one screen at a time, all in the same theme.
-
-    Args:
-        opening: the first screen.
-        session: the session with the engine, if there is one; it is closed when the app ends.
-        settings_file: source of the theme and look, and where changes of them are saved; None saves nothing.
+    """The app: shows one screen at a time, all in the same theme, of which changes are saved in the settings file, if
+    there is one. The session with the engine, if there is one, is closed when the app ends.
     """
 
     CSS_PATH = "app.tcss"
@@ -79,10 +75,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
     COMMANDS = {CommandSearch}  # noqa: RUF012 - as Textual declares it
 
     def __init__(
-        self,
-        opening: Opening,
-        session: Session | None = None,
-        settings_file: SettingsFile | None = None,
+        self, opening: Opening, session: Session | None = None, settings_file: SettingsFile | None = None
     ) -> None:
         super().__init__(settings_file)
         self._opening = opening
@@ -249,18 +242,10 @@ def run_chat(
     instructed: str | None = None,
     instead: EngineOptions | None = None,
 ) -> int:
-    """Chat with a live engine; return the exit code.
+    """Chat with a live engine; return the exit code. Without a store, nothing is saved.
 
-    Args:
-        options: the engine's.
-        system: the system prompt of a new conversation.
-        max_new_tokens: length limit of an answer, in tokens.
-        recorder: records the session.
-        store: where conversations are saved; without one, nothing is saved.
-        opened: a saved conversation to continue.
-        settings_file: source of the look, and where changes of it are saved.
-        instructed: replaces the system prompt of `opened` from now on.
-        instead: names the fallback model, which answers if the model of `options` cannot be loaded.
+    `opened` is a saved conversation to continue, and `instructed` replaces its system prompt from now on. `instead`
+    names the model that answers if that of `options` cannot be loaded.
     """
     command = options.engine_command
     conversation = Conversation(system, max_new_tokens, options.named if command is None else "", store)

@@ -37,13 +37,7 @@ class CannotAttach(Exception):
 
 
 class Attachment(NamedTuple):
-    """A file that a question names.
-
-    Attributes:
-        start, end: the place of `@path` in the question.
-        path: the path as it was typed.
-        size: of the file, in bytes.
-    """
+    """A file that a question names: where `@path` starts and ends, the typed path, and the file's size in bytes."""
 
     start: int
     end: int

@@ -27,13 +27,10 @@ PLAIN_TERMINALS = ("dumb", "unknown")
 
 
 def text_of(given: str, name: str) -> str:
-    """Return a text from the command line or a pipe, decoded as UTF-8 in any locale; if that fails, end the program.
+    """Return a text from the command line or a pipe, decoded as UTF-8 in any locale; if that fails, end the program
+    with a sentence that calls it `name`.
 
     In a locale without the character (LC_ALL=C), Python decodes each of its bytes to half a surrogate pair.
-
-    Args:
-        given: the text as decoded by Python.
-        name: its name in a sentence.
     """
     try:
         given.encode()
@@ -155,8 +152,7 @@ def silence_explained() -> Iterator[None]:
 def refuse_misplaced_options(context: typer.Context) -> None:
     """Refuse options before a command's name, which would be ignored silently."""
     for parameter in context.command.params:
-        source = context.get_parameter_source(str(parameter.name))
-        if source is not None and source.name == "COMMANDLINE":
+        if is_given(str(parameter.name), context):
             option = max(parameter.opts, key=len)
             fail(f"{option} belongs behind the command: ladechat {context.invoked_subcommand} {option} ….")
 

@@ -44,25 +44,11 @@ class SlashCommand:
         return bool(self.argument) and not self.argument.startswith("[")
 
 
-NAMES_OF_KEYS = {
-    "new": "new",
-    "conversations": "conversations",
-    "again": "again",
-    "edit": "edit",
-    "editor": "editor",
-    "copy_answer": "copy",
-    "stop": "stop",
-    "record": "record",
-    "pause": "pause",
-    "slow": "slow",
-    "panels": "panels",
-    "look": "look",
-    "find": "find",
-    "restart": "restart",
-    "help": "help",
-    "quit": "quit",
-}
-"""The commands that also have a key: by the id of the key."""
+OF_KEYS = (
+    *("new", "conversations", "again", "edit", "editor", "copy_answer", "stop", "record"),
+    *("pause", "slow", "panels", "look", "find", "restart", "help", "quit"),
+)
+"""The commands that also have a key, by its id; `copy_answer` is /copy."""
 
 
 SHORT = {
@@ -79,8 +65,9 @@ NUMBERS = ("window", "n-gram", "guesses")
 
 def _of_keys() -> Iterator[SlashCommand]:
     keys = {key.id: key for key in APP_KEYS}
-    for key, name in NAMES_OF_KEYS.items():
-        yield SlashCommand(name, keys[key].tooltip, keys[key].action, short=SHORT.get(name, ""))
+    for one in OF_KEYS:
+        name = one.removesuffix("_answer")
+        yield SlashCommand(name, keys[one].tooltip, keys[one].action, short=SHORT.get(name, ""))
 
 
 def _of_drawing() -> Iterator[SlashCommand]:

@@ -104,23 +104,9 @@ class EngineOptions:
     """The model, its device and dtype, and the first settings.
 
     Each field but the last two is an option of the commands that start an engine, and of `ladechat engine` itself,
-    which receives it by `arguments`.
+    which receives it by `arguments`; what it does is its help above. The model of a server may be "", for its only one.
 
     Attributes:
-        model: a folder, a GGUF file, a hub id, or "demo", the bundled model; or a server's name for it, "" for its only
-            one.
-        device: a torch device; "auto" takes a GPU if there is one.
-        dtype: a torch dtype; "auto" is one that is fast on the device.
-        quantize: the format to which weights are quantised while they are loaded.
-        pool: the file that saves the n-gram pool for later sessions.
-        maps: files that were trained for the model, for the decoders that need them.
-        warm_start: whether drafting begins with what it has learnt from the model's earlier answers, and saves what it
-            learns; None: it does not.
-        layer_search: seconds to search for better layers to skip, before the first answer.
-        tensor_parallel: the number of GPUs that share the model.
-        lookahead_parallel: the number of GPUs that share the slots of each pass.
-        passes: how llama.cpp computes the passes of a GGUF file.
-        server: the address of a server that runs the model; None: this machine does.
         settings: the decoder, the given values of its parameters, and the sampling settings.
         engine_command: the user's command that is the engine, with options of its own; None: an engine of this machine.
     """

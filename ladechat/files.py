@@ -31,12 +31,8 @@ PRIVATE = 0o600
 def read_file(path: Path, most: int | None = None) -> bytes:
     """Return the content of a file. A named pipe is not waited for, and a device, which may be endless, is not read.
 
-    Args:
-        path: the path of the file.
-        most: the largest size in bytes; None: no limit.
-
     Raises:
-        OSError: it cannot be read, is not a regular file, or is larger.
+        OSError: it cannot be read, is not a regular file, or has more than `most` bytes.
     """
     with open_file(path) as file:
         if most is not None and os.fstat(file.fileno()).st_size > most:
@@ -101,13 +97,8 @@ def _check_is_a_file(about: os.stat_result) -> None:
 
 
 def read_saved(path: Path, understand: Callable[[bytes], Value], most: int = MOST_BYTES) -> tuple[Value | None, str]:
-    """Read what ladechat saved for a later session. A damaged file is renamed, so that a new one replaces it and
-    nothing is lost.
-
-    Args:
-        path: the path of the file.
-        understand: parses its bytes; any exception means that the file is damaged.
-        most: the largest size in bytes.
+    """Read what ladechat saved for a later session, up to `most` bytes. A damaged file, for which `understand` raises
+    anything, is renamed, so that a new one replaces it and nothing is lost.
 
     Returns:
         The value, and what is wrong with the file, in a sentence. None and "" if there is no file.
@@ -142,13 +133,8 @@ def _set_aside(path: Path) -> Path:
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o644, *, make_folder: bool = True) -> None:
-    """Replace a file atomically, by way of a temporary file in its folder. A link stays: its target is replaced.
-
-    Args:
-        path: the path of the file.
-        content: its new content.
-        mode: its permissions.
-        make_folder: whether its folder is created if it does not exist.
+    """Replace a file atomically, by way of a temporary file in its folder, which is created if it does not exist and
+    `make_folder` says so. A link stays: its target is replaced.
 
     Raises:
         OSError: it cannot be written; the old file is unchanged.

@@ -111,12 +111,8 @@ def measured_rate(
     The text is the same with each set, since drafts change no token. The prompt is read before the clock starts. Where
     the search has to end before the text is complete, the rate is 0: it would be that of another text.
 
-    Args:
-        runner: the model's runner; its cache is left with the text generated last.
-        model: the same model, for drafting.
-        prompt: token ids, at least one, with room for `JUDGED_TOKENS` in the context.
-        over: called between two decoding steps.
-        clock: returns a time in seconds.
+    The prompt has at least one token, and leaves room for `JUDGED_TOKENS` in the context. The runner's cache is left
+    with the text generated last. `over` is called between two decoding steps.
     """
 
     def rate(skipped: frozenset[int]) -> float:

@@ -125,11 +125,8 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
     """Give a command all these options; they are passed, checked, as its parameter `engine`, an `EngineOptions`.
 
     The engine of a command with a parameter `context` may also be a command of the user's. With a second one named
-    `settings_file` it receives the user's file, which supplies the options that are not given.
-
-    Args:
-        command: the command.
-        of_any_decoder: whether parameters of other decoders than the chosen one are accepted.
+    `settings_file` it receives the user's file, which supplies the options that are not given. `of_any_decoder` accepts
+    parameters of other decoders than the chosen one.
     """
     taken = inspect.signature(command).parameters
     kinds = {**ENGINE, **CHOICE, **PARAMETERS, **SAMPLING}
@@ -209,10 +206,7 @@ def _checked_settings(
     engine: Mapping[str, Any], given: dict[str, Any], preferences: Preferences, of_any_decoder: bool
 ) -> Settings:
     """Check the options of an engine, and return its settings, whose options are taken out of `given`."""
-    check_quantize(engine["quantize"])
-    check_passes(engine["passes"])
-    check_layer_search(engine["layer_search"])
-    check_parallel(engine["tensor_parallel"], engine["lookahead_parallel"], engine["quantize"])
+    check_computing(**{name: engine[name] for name in COMPUTING})
     parameters = {name: value for name in PARAMETERS if (value := given.pop(name)) is not None}
     first = preferences.decoder or catalog.first_decoder(engine["model"]).name
     decoder = chosen_decoder(given.pop("decoder"), given.pop("auto"), parameters, first)
@@ -260,14 +254,9 @@ def report(settings_file: SettingsFile) -> None:
 def chosen_decoder(
     named: str | None, auto: bool | None, parameters: Mapping[str, Value], preferred: str = AUTOMATIC.name
 ) -> str:
-    """Return the decoder that the options select.
-
-    Args:
-        named: the value of --decoder, if given.
-        auto: the value of --auto or --no-auto, if given.
-        parameters: the given parameters. A parameter that the automatic decoder would choose itself selects its manual
-            form.
-        preferred: the settings file's decoder, or the model's default; used unless the options select another.
+    """Return the decoder that the options select: `named` by --decoder, or by --auto or --no-auto; else the preferred
+    one, of the settings file or the model. A parameter that the automatic decoder would choose itself selects its
+    manual form.
     """
     if named is None and auto is None and preferred in catalog.DECODERS:
         own = {one.name for one in catalog.DECODERS[preferred].parameters}
@@ -300,11 +289,7 @@ def check_belong(decoders: Sequence[str], names: Iterable[str]) -> None:
 
 def check_parameters(decoder: str, parameters: Mapping[str, Value], option: str | None = None) -> None:
     """Refuse values out of range: the decoder's, or for parameters that it does not have, the range of those that do.
-
-    Args:
-        decoder: the chosen decoder.
-        parameters: the given parameters.
-        option: the option that they were given with; None: each with its own.
+    They were all given with `option`; None: each with its own.
     """
     for name, value in parameters.items():
         owners = [info for info in catalog.DECODERS.values() if any(one.name == name for one in info.parameters)]
@@ -323,33 +308,28 @@ def checked(decoder: str, parameters: Mapping[str, Value], sampling: Mapping[str
     return Settings(decoder=decoder, parameters=dict(parameters), **sampling)
 
 
-def check_parallel(tensor: int, lookahead: int, quantize: str | None) -> None:
-    """Refuse fewer than one GPU, quantised weights on several GPUs, and two ways to use these at once."""
-    for option, gpus in {"--tensor-parallel": tensor, "--lookahead-parallel": lookahead}.items():
+COMPUTING = ("quantize", "passes", "layer_search", "tensor_parallel", "lookahead_parallel")
+
+
+def check_computing(
+    quantize: str | None, passes: str, tensor_parallel: int, lookahead_parallel: int, layer_search: float = 0.0
+) -> None:
+    """Refuse unknown formats of quantisation and ways of computing passes, searches of more than a day, fewer than one
+    GPU, quantised weights on several GPUs, and two ways to use these at once.
+    """
+    if quantize is not None and quantize not in QUANTIZATIONS:
+        fail(f"Weights cannot be quantised to {quantize!r}; use --quantize {' or '.join(QUANTIZATIONS)}.")
+    if passes not in WAYS_OF_PASSES:
+        fail(f"Passes cannot be {passes!r}; use --passes {', '.join(WAYS_OF_PASSES[:-1])} or {WAYS_OF_PASSES[-1]}.")
+    if not 0 <= layer_search <= MOST_SEARCH_SECONDS:
+        fail(f"--layer-search has to be from 0 to {MOST_SEARCH_SECONDS:,} seconds, not {layer_search:g}.")
+    for option, gpus in {"--tensor-parallel": tensor_parallel, "--lookahead-parallel": lookahead_parallel}.items():
         if not 1 <= gpus <= MOST_GPUS:
             fail(f"A model cannot be shared among {in_short(gpus)} GPUs; set 1, for no sharing, or more with {option}.")
         if gpus > 1 and quantize is not None:
             fail(f"Quantised weights cannot be shared among GPUs; leave out --quantize or {option}.")
-    if tensor > 1 and lookahead > 1:
+    if tensor_parallel > 1 and lookahead_parallel > 1:
         fail("--tensor-parallel and --lookahead-parallel cannot be combined; leave one of them out.")
-
-
-def check_quantize(quantize: str | None) -> None:
-    """Refuse unknown formats of quantisation."""
-    if quantize is not None and quantize not in QUANTIZATIONS:
-        fail(f"Weights cannot be quantised to {quantize!r}; use --quantize {' or '.join(QUANTIZATIONS)}.")
-
-
-def check_passes(passes: str) -> None:
-    """Refuse unknown ways of computing passes."""
-    if passes not in WAYS_OF_PASSES:
-        fail(f"Passes cannot be {passes!r}; use --passes {', '.join(WAYS_OF_PASSES[:-1])} or {WAYS_OF_PASSES[-1]}.")
-
-
-def check_layer_search(seconds: float) -> None:
-    """Refuse negative times, and more than a day."""
-    if not 0 <= seconds <= MOST_SEARCH_SECONDS:
-        fail(f"--layer-search has to be from 0 to {MOST_SEARCH_SECONDS:,} seconds, not {seconds:g}.")
 
 
 def check_length(max_new_tokens: int | None) -> None:

@@ -45,11 +45,8 @@ _MEANT = {key: id_ for id_ in reversed(IDS) for one in APP_KEYS if one.id == id_
 def own_keys(wanted: Keymap, prompt_keys: Sequence[Binding] = ()) -> tuple[dict[str, str], dict[str, str]]:
     """Return the user's keys that take effect, and for each of the others a sentence, by its name, that says why not.
 
-    Two actions can share a key only if they do so from the start. Of two that cannot, the later one is refused.
-
-    Args:
-        wanted: the keys by the names of actions, as labelled on keyboards or as Textual names them.
-        prompt_keys: the keys of the chat's prompt.
+    Two actions can share a key only if they do so from the start. Of two that cannot, the later one is refused. Wanted
+    keys are written as labelled on keyboards or as Textual names them; `prompt_keys` are those of the chat's prompt.
     """
     keymap, refused = dict[str, str](), dict[str, str]()
     for name, text in wanted.items():
@@ -135,12 +132,8 @@ def keys_of(bindings: BindingsMap, ids: Collection[str | None]) -> frozenset[str
 
 
 def with_own_keys(text: str, app: App[Any], *ids: str) -> str:
-    """Return a sentence of ours that names the user's keys in place of ours: `F5 starts it again`.
-
-    Args:
-        text: the sentence.
-        app: it knows the user's keys.
-        ids: the actions that it means, where a more important one has the same key.
+    """Return a sentence of ours that names the user's keys in place of ours: `F5 starts it again`. `ids` are the
+    actions that it means, where a more important one has the same key.
     """
     if not (keymap := keymap_of(app)):
         return text

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 import msgspec
-from msgspec import Meta, field
+from msgspec import field
 from platformdirs import user_config_path
 
 from ladechat import catalog
-from ladechat.files import matching, read_file, replace_file
+from ladechat.files import PRIVATE, matching, read_file, replace_file
 from ladechat.protocol import SamplingSettings, Value
-from ladechat.protocol.values import Positive, Text
+from ladechat.protocol.values import Positive, Text, setting_meta
 from ladechat.toml_text import NotToml, edited, line_of, parsed
 
 NAME = "settings.toml"
@@ -23,7 +23,6 @@ PARAMETERS = "parameters"
 KEYS = "keys"
 """The table of the file for the user's own keys, by the names of actions."""
 NEW_FILE = "# The settings of ladechat: docs/settings.md explains them all.\n"
-PRIVATE = 0o600
 LEFT_OUT = " It is left out."
 PRESET = re.compile(r"[^\W_][\w-]{0,39}")
 """The names of presets."""
@@ -32,66 +31,39 @@ PRESET = re.compile(r"[^\W_][\w-]{0,39}")
 class Preferences(SamplingSettings, frozen=True, kw_only=True):
     """The settings that a file can have, each with its description and range."""
 
-    theme: Annotated[
-        str | None,
-        Meta(description="The colour theme.", extra={"wants": "the name of a theme"}),
-    ] = None
+    theme: Annotated[str | None, setting_meta("The colour theme.", "the name of a theme")] = None
     look: Annotated[
         Literal["hues", "demo"],
-        Meta(description="A hue for each pass, or blue for what came in parallel.", extra={"wants": "hues or demo"}),
+        setting_meta("A hue for each pass, or blue for what came in parallel.", "hues or demo"),
     ] = "hues"
-    panels: Annotated[
-        bool,
-        Meta(description="Whether the panels are shown.", extra={"wants": "true or false"}),
-    ] = True
+    panels: Annotated[bool, setting_meta("Whether the panels are shown.", "true or false")] = True
     model: Annotated[
         Text,
-        Meta(
-            description="A folder, a GGUF file, a hub id, a server's address, or demo, the bundled model.",
-            extra={"wants": "a name, a path or an address in quotes"},
+        setting_meta(
+            "A folder, a GGUF file, a hub id, a server's address, or demo, the bundled model.",
+            "a name, a path or an address in quotes",
         ),
     ] = "demo"
     engine: Annotated[
         Text | None,
-        Meta(
-            description="A command that speaks the protocol, in the place of a model.",
-            extra={"wants": "a command in quotes"},
-        ),
+        setting_meta("A command that speaks the protocol, in the place of a model.", "a command in quotes"),
     ] = None
-    decoder: Annotated[
-        str | None,
-        Meta(description="How answers are decoded.", extra={"wants": "the name of a decoder"}),
-    ] = None
+    decoder: Annotated[str | None, setting_meta("How answers are decoded.", "the name of a decoder")] = None
     parameters: Annotated[
-        dict[str, Value],
-        Meta(description="Of decoders, by their names: a table of its own.", extra={"wants": "a table"}),
+        dict[str, Value], setting_meta("Of decoders, by their names: a table of its own.", "a table")
     ] = field(default_factory=dict)
-    keys: Annotated[
-        dict[str, str],
-        Meta(description="Of actions, by their names: a table of its own.", extra={"wants": "a table"}),
-    ] = field(default_factory=dict)
-    system: Annotated[
-        Text,
-        Meta(description="The system prompt: how the model should behave.", extra={"wants": "a text in quotes"}),
-    ] = ""
+    keys: Annotated[dict[str, str], setting_meta("Of actions, by their names: a table of its own.", "a table")] = field(
+        default_factory=dict
+    )
+    system: Annotated[Text, setting_meta("The system prompt: how the model should behave.", "a text in quotes")] = ""
     max_new_tokens: Annotated[
-        Positive | None,
-        Meta(description="The longest answer, in tokens.", extra={"wants": "a whole number of at least 1"}),
+        Positive | None, setting_meta("The longest answer, in tokens.", "a whole number of at least 1")
     ] = None
 
 
 class Setting(NamedTuple):
-    """A row of the table.
-
-    Attributes:
-        name: its key in the file.
-        kind: its Python type, with its range.
-        plain: the same without.
-        help: its description, in a sentence.
-        wants: its valid values.
-        default: its value if it is not set.
-        short: its help in a few words; "" if there are none.
-        option: its short form on the command line, if it has one.
+    """A row of the table: its key in the file, its Python type with its range (`kind`) and without (`plain`), its
+    description in a sentence, and in a few words, its valid values, and its short form on the command line, if any.
     """
 
     name: str
@@ -118,9 +90,8 @@ def _settings() -> Iterator[Setting]:
     for name in sorted(hints, key=lambda name: name in DRAWING):  # the file's own settings first
         described = next(kind for kind in (hints[name], *get_args(hints[name])) if hasattr(kind, "__metadata__"))
         meta = described.__metadata__[-1]
-        more = {"short": "", "option": "", **meta.extra}
         kind, plain = hints[name], described.__origin__
-        yield Setting(name, kind, plain, meta.description, default=getattr(defaults, name), **more)
+        yield Setting(name, kind, plain, meta.description, default=getattr(defaults, name), **meta.extra)
 
 
 DRAWING = SamplingSettings.__struct_fields__
@@ -148,13 +119,10 @@ class Problem(NamedTuple):
 
 
 class SettingsFile:
-    """Reads the settings, and changes single ones; everything else in the file stays as it is.
+    """Reads the settings, and changes single ones; everything else in the file stays as it is. By default it is in the
+    user's config folder.
 
     Settings that cannot be read have their defaults, and are never overwritten.
-
-    Args:
-        path: the file; by default in the user's config folder.
-        writable: whether changes are saved.
 
     Attributes:
         preferences: the settings read.

@@ -31,12 +31,10 @@ class TrainedParts(Protocol):
     @property
     def maps(self) -> TransferMaps | MedusaHeads:
         """The maps or heads, on the model's device and in its type."""
-        ...
 
     @property
     def chances(self) -> Sequence[Sequence[float]]:
         """The acceptance rates, see `ladechat.decoder.drafters.heads.HeadsDrafter`."""
-        ...
 
 
 @dataclass
@@ -78,29 +76,21 @@ class Requirements(Protocol):
     @property
     def tree_attention(self) -> bool:
         """Whether passes have to take several slots."""
-        ...
 
     @property
     def needs(self) -> str | None:
         """The kind of maps or heads that have to be trained; None for none."""
-        ...
 
     @property
     def least_layers(self) -> int:
         """The fewest layers that the model must be able to run one by one; 0: it need not run any so."""
-        ...
 
 
 def why_unusable(
     decoder: Requirements, runner: Runner, trained: Mapping[str, TrainedParts], missing: Mapping[str, str]
 ) -> str | None:
-    """Return why a model cannot be used with a decoder, as a sentence; None where it can.
-
-    Args:
-        decoder: the decoder's requirements.
-        runner: the model's runner.
-        trained: maps and heads trained for it, by kind.
-        missing: for other kinds the reason why there are none, as a sentence.
+    """Return why a model cannot be used with a decoder, as a sentence; None where it can. Maps and heads trained for it
+    are given by kind, for other kinds the reason why there are none, as a sentence.
     """
     if decoder.tree_attention and not runner.capabilities.tree_attention:
         return runner.capabilities.single_token
@@ -128,12 +118,7 @@ def register(name: str, make: Make) -> None:
 
 
 def make(name: str, runner: Runner, shared: Shared | None = None) -> Decoder:
-    """Return the decoder of a name, with default parameters; `configure` sets others.
-
-    Args:
-        name: a name of the catalog.
-        runner: the model's runner.
-        shared: the state shared with other decoders; by default a new one.
+    """Return the decoder of a name of the catalog, with default parameters; `configure` sets others.
 
     Raises:
         KeyError: there is no such decoder, or the maps or heads that it needs were not trained.

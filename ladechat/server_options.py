@@ -7,14 +7,7 @@ from msgspec.structs import replace
 from ladechat import catalog
 from ladechat.engine_options import EngineOptions
 from ladechat.refusing import fail
-from ladechat.server_address import (
-    KEY_BELONGS_TO,
-    KEY_VARIABLE,
-    AddressRefused,
-    ServerAddress,
-    is_server,
-    parted,
-)
+from ladechat.server_address import KEY_BELONGS_TO, KEY_VARIABLE, AddressRefused, ServerAddress, is_server, parted
 
 NO_SERVER = ""
 """No origin: that of no server."""
@@ -23,12 +16,8 @@ NO_SERVER = ""
 def place_of(server: str | None, model: str, *, named: bool) -> tuple[str | None, str]:
     """Return the server that runs the model, None for this machine, and the model's name there, "" for its only one.
 
-    An address may stand in the place of the model, as in the settings file.
-
-    Args:
-        server: the server that was given.
-        model: the model.
-        named: whether the model was given with the server; that of the settings file is not the server's.
+    An address may stand in the place of the model, as in the settings file. A model that was not `named` with the
+    server is that of the settings file, and not the server's.
     """
     if server is None and not is_server(model):
         return None, model
@@ -53,12 +42,8 @@ def give_key_to(origin: str) -> None:
 
 
 def on_server(text: str, model: str, engine: EngineOptions) -> EngineOptions:
-    """Return the options of an engine for a server, given as its address, and with a model's name after it or not.
-
-    Args:
-        text: the address.
-        model: the model if `text` names none; "" for the server's only one.
-        engine: the sampling settings.
+    """Return the options of an engine for a server, given as its address, and with a model's name after it; without
+    one it is `model`, "" for the server's only one. The sampling settings are those of `engine`.
     """
     server, own = place_of(None, text, named=True)
     if server is None:

@@ -43,12 +43,7 @@ def _unreadable(text: str) -> int:
 
 
 def line_of(text: str, *path: str) -> int | None:
-    """Return the line, from 1, of the statement that sets a key; None if there is none.
-
-    Args:
-        text: a text as for `parsed`.
-        path: the tables of the key, then the key.
-    """
+    """Return the line, from 1, of the statement that sets a key, given after its tables; None if there is none."""
     for line, says in _statements(text.removeprefix(BOM)):
         value: Any = says
         for key in path:

@@ -10,7 +10,7 @@ from typing import Any
 import ladechat
 
 ENTRY = """    typical_p: Annotated[
-        float, _setting("Draw typical tokens.", "a part", option="-Y", gt=0.0, le=1.0)
+        float, setting_meta("Draw typical tokens.", "a part", option="-Y", gt=0.0, le=1.0)
     ] = 1.0
     min_p:"""
 

@@ -41,16 +41,15 @@ def _run(options: BenchOptions) -> int:
     questions = read_questions(options.questions)
     with stages() as progress:
         report = _measured(options, questions, progress)
-    _show(report)
+    from ladechat.bench.report import show
+
+    show(report, tables_console())
     return _write(report, options)
 
 
 def in_words(work: Callable[[], int], out_of_memory: str) -> int:
-    """Run a measurement; if it fails, print the reason in one sentence. Return the exit code, as `run`.
-
-    Args:
-        work: runs it, and returns the exit code if it does not fail.
-        out_of_memory: what to do if there is not enough memory.
+    """Return the exit code of a measurement; if it fails, print the reason in one sentence, with what to do if there is
+    not enough memory, and return the code as `run`.
     """
     try:
         return work()
@@ -104,12 +103,7 @@ def _measured(options: BenchOptions, questions: Sequence[Question], progress: "S
 
 
 def workers_for(tensor_parallel: int, lookahead_parallel: int) -> Workers | None:
-    """Return the processes that compute with the model beside this one; None if there are none.
-
-    Args:
-        tensor_parallel: the number of processes that share the model.
-        lookahead_parallel: the number of processes that share each pass.
-    """
+    """Return the processes that compute with the model beside this one; None if there are none."""
     processes = max(tensor_parallel, lookahead_parallel)
 
     def ended(exit_code: int) -> None:
@@ -155,12 +149,6 @@ def load_model(
     loaded = load(*given, workers, quantize=quantize, kernels=build, maps=maps, passes=passes)
     loaded.runner.use_graphs()
     return loaded
-
-
-def _show(report: "BenchReport") -> None:
-    from ladechat.bench.report import show
-
-    show(report, tables_console())
 
 
 def tables_console() -> Console:

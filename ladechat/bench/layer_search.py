@@ -19,12 +19,8 @@ def saved_layers(loaded: LoadedModel) -> frozenset[int] | None:
 
 
 def search_layers(loaded: LoadedModel, seconds: float, progress: Callable[[float], None]) -> None:
-    """Search for better layers to skip, and save them.
-
-    Args:
-        loaded: the model.
-        seconds: the time limit.
-        progress: called with the fraction of the time that has passed.
+    """Search for better layers to skip, and save them. `progress` is called with the fraction of the time that has
+    passed.
 
     Raises:
         BenchRefused: its layers cannot be run one by one, or there is no room for the answer that judges a set of

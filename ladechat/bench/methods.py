@@ -56,16 +56,13 @@ class Method(Protocol):
     @property
     def name(self) -> str:
         """The name in tables."""
-        ...
 
     @property
     def threads(self) -> Threads:
         """The threads that it computes with on a CPU."""
-        ...
 
     def answer(self, prompt: list[int], limits: Limits) -> TimedAnswer:
         """Prefill the prompt, starting with an empty cache, and answer it."""
-        ...
 
 
 class Ours:
@@ -73,17 +70,9 @@ class Ours:
 
     Its drafters are made anew for every answer: they know nothing of other prompts, other methods, or their own answers
     in earlier rounds. Its policy stays, and with it the learnt acceptance rates and costs of passes, as in the app. If
-    it is `warm`, its drafters stay too, and draft from all that they have answered before.
-
-    Args:
-        name: the name in tables.
-        runner: the model's runner.
-        decoder: the decoder's name in the catalog.
-        parameters: parameters that differ from their defaults.
-        shared: the state that the model's decoders share; for each answer without anything learnt from texts.
-        device: the device of the model.
-        threads: see `Method.threads`.
-        warm: whether its drafters stay from one answer to the next.
+    it is `warm`, its drafters stay too, and draft from all that they have answered before. Its name is that in tables,
+    `decoder` that in the catalog; `parameters` are those that differ from their defaults. `shared` is used for each
+    answer without anything learnt from texts.
     """
 
     def __init__(
@@ -225,12 +214,8 @@ def make_methods(
 ) -> list[Method]:
     """Return all methods with these names; the decoder whose parameters are set by hand once for each of `settings`.
 
-    Args:
-        loaded: the model.
-        names: some of `ladechat.bench.options.method_names`.
-        settings: values of `ladechat.bench.options.numbers_by_hand`; none: the defaults.
-        unmodified: the model as transformers makes it, if the loaded one computes with our kernels.
-        skipped: the layers to skip; None: the default set.
+    See `method_names` and `numbers_by_hand` in `ladechat.bench.options`. `unmodified` is the model as transformers
+    makes it, if the loaded one computes with our kernels.
 
     Raises:
         BenchRefused: a method that drafts, with a model that takes one token a pass or lacks what the method needs.

@@ -35,13 +35,8 @@ def tree_of(window: int, ngram: int, guesses: int) -> SlotTree:
 
 
 def modelled(measured: "Figures", settings: Sequence[int], costs: "PassCosts", gpus: int) -> float:
-    """Return the tokens a second if each pass were as large as the largest part of it, and all else as it is.
-
-    Args:
-        measured: the figures on one GPU; with tokens a second.
-        settings: W, N and G.
-        costs: the costs of passes there.
-        gpus: the number of GPUs.
+    """Return the tokens a second if each pass were as large as the largest part of it, and all else as it is on one
+    GPU: its figures, which have tokens a second, and its costs of passes, at these settings of W, N and G.
     """
     assert measured.tokens_per_second is not None
     tree, slots = tree_of(*settings), measured.slots / measured.passes
@@ -52,12 +47,8 @@ def modelled(measured: "Figures", settings: Sequence[int], costs: "PassCosts", g
 
 
 def show_model(methods: Mapping[str, "Figures"], costs: "PassCosts", console: Console) -> None:
-    """Print the modelled speed of lookahead decoding on several GPUs, for each setting that was measured on one.
-
-    Args:
-        methods: the figures of each setting by its name, as in "lookahead 5,3,5"; others are left out.
-        costs: the costs of passes.
-        console: the console to print to.
+    """Print the modelled speed of lookahead decoding on several GPUs, for each setting that was measured on one, by its
+    name, as in "lookahead 5,3,5"; others are left out.
     """
     table = Table("W, N, G", "measured: 1 GPU", *(f"{gpus} GPUs" for gpus in GPUS), title_justify="left")
     table.title = "tok/s with --lookahead-parallel: modelled from the costs above, not measured"

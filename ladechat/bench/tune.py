@@ -139,12 +139,8 @@ def mixed(questions: Sequence[Question]) -> list[Question]:
 
 
 def show(seconds: dict[int, float], forecasts: Sequence["Forecast"], console: Console) -> None:
-    """Print the costs of passes, and the tokens that the policy expects of the best drafts in that many slots.
-
-    Args:
-        seconds: the seconds of passes, by their slots.
-        forecasts: the forecasts of the policy, after some text; at least one.
-        console: the console to print to.
+    """Print the costs of passes by their slots, and the tokens that the policy expects of the best drafts in that many
+    slots, by its forecasts after some text, at least one.
     """
     columns = ("slots", "ms", "cost, × plain", "tokens", "tok/s", "speed, × plain")
     table = Table(*columns, title="What a pass costs, and the tokens expected of it", title_justify="left")
@@ -164,11 +160,8 @@ def show(seconds: dict[int, float], forecasts: Sequence["Forecast"], console: Co
 
 
 def show_settings(methods: dict[str, "Figures"], console: Console) -> None:
-    """Print the measured speed of lookahead decoding at each setting, and name the best one.
-
-    Args:
-        methods: plain decoding first, then each setting by its name, as in "lookahead 5,3,5".
-        console: the console to print to.
+    """Print the measured speed of plain decoding, the first, and of lookahead decoding at each setting, by its name, as
+    in "lookahead 5,3,5"; and name the best one.
     """
     table = Table("W, N, G", "slots", "tokens a pass", "tok/s", "speed, × plain", title_justify="left")
     table.title = "Lookahead decoding, measured"

@@ -49,15 +49,8 @@ class Decoders:
     """All decoders of one model, and what they have learnt. They live as long as the engine.
 
     A parameter that the user gave applies to every decoder that has a parameter of that name. `shared` is what has been
-    learnt.
-
-    Args:
-        runner: the model's runner.
-        device: the device on which random numbers are drawn.
-        settings: the first settings.
-        costs: the file that holds the measured costs of passes.
-        maps: the trained parts for this model; by default none.
-        skipped: the file that holds the layers to skip.
+    learnt. Random numbers are drawn on `device`; `costs` and `skipped` are the files with the measured costs of passes
+    and the layers to skip.
 
     Raises:
         RefusedSettings: the settings are invalid.
@@ -156,12 +149,8 @@ class Decoders:
     def begin(self, prompt: list[int], seed: int, answer: Sequence[int] = ()) -> Sampler:
         """Return the sampler of an answer. N-grams that the pool already holds count from now on as earlier ones.
 
-        They do not where the last answer is continued, unless another came in between.
-
-        Args:
-            prompt: the tokens before the answer.
-            seed: the seed of the answer's random numbers.
-            answer: the tokens that the answer already has, where it is continued.
+        They do not where the last answer, which has the tokens `answer` already, is continued, unless another came in
+        between.
         """
         text = [*prompt, *answer]
         if not answer or self._sampler is None or self._sampler.text[: len(text)] != text:

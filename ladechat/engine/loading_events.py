@@ -18,12 +18,7 @@ SECONDS_BETWEEN = 0.1
 
 
 class LoadingReport:
-    """Emits `loading` events: one at the beginning of each stage, and the progress of long ones.
-
-    Args:
-        stream: the stream for the events.
-        stages: the number of stages.
-    """
+    """Emits `loading` events: one at the beginning of each stage, and the progress of long ones."""
 
     def __init__(self, stream: EventStream, stages: int = STAGES) -> None:
         self._stream = stream

@@ -43,13 +43,11 @@ class PlainStepCost:
         self._allowance, self._budget = 0.0, BUDGET_OF_A_COMPARISON if compared else BUDGET
 
     def refresh(self, decoded_seconds: float = 0.0) -> float:
-        """Time a plain pass at the present cache length, if fewer than a few were timed there yet or one is due.
+        """Time a plain pass at the present cache length, if fewer than a few were timed there yet or one is due, by the
+        time of the steps since the last call.
 
         The cache stays as it is. A model that takes one token a pass is skipped: its steps are plain passes anyway, and
         a pass cannot be undone. One slot of the context must be free: call this before a step, not after the last.
-
-        Args:
-            decoded_seconds: the time of the steps since the last call.
 
         Returns:
             The seconds that the probe took.

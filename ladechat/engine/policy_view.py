@@ -55,11 +55,7 @@ def decision_of(forecast: Forecast) -> Decision:
 
 
 class PolicyView:
-    """Means over the latest forecasts.
-
-    Args:
-        known: returns the seconds of a pass by its number of slots, as they are known now.
-    """
+    """Means over the latest forecasts. `known` returns the seconds of a pass by its number of slots, as known now."""
 
     def __init__(self, known: Callable[[], dict[int, float]]) -> None:
         self._known = known

@@ -6,14 +6,12 @@ import msgspec
 
 from ladechat.decoder.drafters.drafter import EARLIER
 from ladechat.decoder.drafters.ngram_pool import NGramPool
-from ladechat.files import PRIVATE, read_file, replace_file
+from ladechat.files import MOST_BYTES, PRIVATE, read_file, replace_file
 
 FORMAT = "ladechat pool"
 VERSION = 1
 UNKNOWN = "unknown"
 """The fingerprint of a tokenizer that has no file of its own."""
-MAX_BYTES = 64 * 1024 * 1024
-"""The maximum size of the file; a pool takes far less."""
 
 
 class PoolFileError(Exception):
@@ -30,19 +28,14 @@ class _Content(msgspec.Struct, frozen=True):
 def read(path: Path, pool: NGramPool, tokenizer: str, vocabulary: int) -> int:
     """Add the n-grams of a file to a pool, the latest used last, and return how many are new. A missing file has none.
 
-    Args:
-        path: the file.
-        pool: the pool to fill.
-        tokenizer: the fingerprint of the model's tokenizer.
-        vocabulary: the number of token ids; higher ids are refused.
-
     Raises:
-        PoolFileError: the file cannot be read, is something else or damaged, or belongs to another tokenizer.
+        PoolFileError: the file cannot be read, is something else or damaged, belongs to a tokenizer with another
+            fingerprint, or has ids beyond the vocabulary.
     """
     if tokenizer == UNKNOWN:
         raise PoolFileError("The model's tokenizer cannot be told from others, so no file is sure to be its own pool.")
     try:
-        content = msgspec.msgpack.decode(read_file(path, MAX_BYTES), type=_Content)
+        content = msgspec.msgpack.decode(read_file(path, MOST_BYTES), type=_Content)
     except FileNotFoundError:
         return 0
     except OSError as error:

@@ -27,14 +27,9 @@ def prepare(service: Service, emit: Emit) -> None:
 def search_layers(
     service: Service, seconds: float, report: LoadingReport, stop_wanted: Callable[[], bool], emit: Emit
 ) -> None:
-    """Search for better layers to skip than the ones that are known, and save them.
-
-    Args:
-        service: the service of the model, before its first answer.
-        seconds: the time limit.
-        report: receives the stage and its progress.
-        stop_wanted: returns whether the user wants to end the search; called after every verifying pass.
-        emit: emits failures: the model can answer all the same.
+    """Search for better layers to skip than the ones that are known, before the first answer, and save them. After
+    every verifying pass `stop_wanted` returns whether the user wants to end it. Failures are emitted: the model can
+    answer all the same.
 
     Raises:
         LoadError: the model's layers cannot be run one by one.

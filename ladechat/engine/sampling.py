@@ -9,11 +9,8 @@ LEAST_TEMPERATURE = 1e-3
 
 
 def sampling(generator: torch.Generator, settings: Settings) -> Sampling:
-    """Return the logits processors in the order of `generate`. A temperature of 0 is greedy: the argmax, no draw.
-
-    Args:
-        generator: the random generator, on the logits' device.
-        settings: a temperature below `LEAST_TEMPERATURE` counts as 0: the logits would overflow.
+    """Return the logits processors in the order of `generate`. A temperature of 0 is greedy: the argmax, no draw; so is
+    one below `LEAST_TEMPERATURE`, with which the logits would overflow. The generator is on their device.
     """
     processors: list[Processor] = []
     greedy = settings.temperature < LEAST_TEMPERATURE

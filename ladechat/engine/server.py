@@ -64,11 +64,7 @@ def _fingerprint(folder: Path) -> str | None:
 
 
 def _serve_model(
-    loaded: "LoadedModel",
-    options: EngineOptions,
-    report: LoadingReport,
-    stream: EventStream,
-    inbox: Inbox,
+    loaded: "LoadedModel", options: EngineOptions, report: LoadingReport, stream: EventStream, inbox: Inbox
 ) -> int:
     """Answer commands with a model until the input ends. Return the exit code: 1 if the pool file is invalid, or the
     model does not support the decoder of the settings.
@@ -103,13 +99,7 @@ def _serve_model(
 class Engine:
     """Carries out commands, one after another. While a turn runs it is the turn's `TurnListener`."""
 
-    def __init__(
-        self,
-        service: "Service",
-        stream: EventStream,
-        inbox: Inbox,
-        pool: Path | None = None,
-    ) -> None:
+    def __init__(self, service: "Service", stream: EventStream, inbox: Inbox, pool: Path | None = None) -> None:
         self._service = service
         self._pool = pool
         self._stream = stream

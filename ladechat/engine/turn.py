@@ -39,7 +39,6 @@ class Emit(Protocol):
 
     def __call__(self, *events: protocol.Event) -> None:
         """Write the events in order, all at once."""
-        ...
 
 
 class TurnListener(Protocol):
@@ -50,7 +49,6 @@ class TurnListener(Protocol):
 
         Called between two steps and between two chunks of the prompt. Changes of settings wait for `until_due`.
         """
-        ...
 
     def until_due(self, emit: Emit) -> float | None:
         """Before each step, apply the changes of settings that have come, emit them, and wait until the step is due.
@@ -58,7 +56,6 @@ class TurnListener(Protocol):
         Returns:
             The seconds waited; None if a stop came meanwhile.
         """
-        ...
 
 
 def answer(service: Service, command: protocol.Generate, emit: Emit, listener: TurnListener) -> Sequence[int]:

@@ -23,7 +23,6 @@ VERSION = "1"
 """Of the file's format. It is part of the file's name: a file of another version is not read."""
 MOST_TOKENS = 1 << 15
 """The most tokens of answers that are saved; the earliest answers are left out."""
-MAX_BYTES = 64 * 1024 * 1024
 
 logger = logging.getLogger(__name__)
 
@@ -40,15 +39,10 @@ class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WarmStart:
-    """Fills what the decoders of a model share from a file, and saves it there.
+    """Fills what the decoders of a model share, of which none is made yet, from a file of its own, and saves it there.
 
     Engines may share the file: each adds its answers to those that it finds there; tables and rates are those of the
     one that saved last. Where the file is gone when it is to be replaced, all that was learnt before is forgotten.
-
-    Args:
-        file: the file, which only this model has.
-        shared: what its decoders share; none is made yet.
-        vocabulary: the number of its token ids.
     """
 
     def __init__(self, file: Path, shared: Shared, vocabulary: int) -> None:
@@ -93,7 +87,7 @@ class WarmStart:
             self._exists = True
 
     def _read(self) -> _Content | None:
-        content, problem = read_saved(self._file, self._understood, MAX_BYTES)
+        content, problem = read_saved(self._file, self._understood)
         if problem:
             logger.warning("%s", problem)
         return content

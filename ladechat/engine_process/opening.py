@@ -11,11 +11,8 @@ from ladechat.engine_process.watcher import watch_input
 
 
 def begin_stream(options: EngineOptions, tokenizer: str | None = None) -> tuple[EventStream, Inbox]:
-    """Write the header, and begin to read commands. A watcher ends the process if it does not see its input end.
-
-    Args:
-        options: what was requested.
-        tokenizer: the fingerprint of the model's tokenizer, if it is known already.
+    """Write the header, with the fingerprint of the model's tokenizer, if it is known already; and begin to read
+    commands. A watcher ends the process if it does not see its input end.
     """
     faulthandler.enable()  # a crash of compiled code writes the stacks into the log
     faulthandler.register(protocol.WHERE)

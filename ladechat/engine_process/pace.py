@@ -7,11 +7,7 @@ from ladechat import protocol
 
 
 class StepPace:
-    """The pace of steps, which stays the same from answer to answer.
-
-    Args:
-        clock: returns seconds, on a monotonic clock.
-    """
+    """The pace of steps, which stays the same from answer to answer. The clock is monotonic, in seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -28,12 +28,8 @@ _HANG_UP = select.POLLHUP | getattr(select, "POLLRDHUP", 0)
 def watch_input(descriptor: int, grace_seconds: float = GRACE_SECONDS) -> "subprocess.Popen[bytes] | None":
     """Start the process that ends this one some seconds after the other end of the input was closed.
 
-    It ends with this process. If the input is a file, which has no other end, it does nothing. Where no process can be
-    started, the engine runs without it: returns None.
-
-    Args:
-        descriptor: the input; it is not read from.
-        grace_seconds: the seconds between the end of the input and the end of this process.
+    It ends with this process. The input is not read from; if it is a file, which has no other end, nothing happens.
+    Where no process can be started, the engine runs without it: returns None.
     """
     watched = os.dup(descriptor)  # 0 is something else in the other process
     command = [sys.executable, "-I", "-S", __file__, str(watched), str(os.getpid()), str(grace_seconds)]

@@ -20,12 +20,8 @@ SHOW_CURSOR = f"{RESET}\x1b[?25h"
 
 
 def cast(reel: Reel, *, speed: float, version: int) -> str:
-    """Return the lines of the file: a header, the changes from frame to frame, and markers.
-
-    Args:
-        reel: the film.
-        speed: 2 is twice as fast.
-        version: the version of asciicast, 2 or 3.
+    """Return the lines of the file, of asciicast version 2 or 3: a header, the changes from frame to frame, and
+    markers. A speed of 2 is twice as fast.
     """
     first, *others = reel.frames
     last = others[-1].seconds if others else first.seconds

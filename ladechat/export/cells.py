@@ -41,12 +41,8 @@ def screen_of(app: App[int]) -> Screen:
 
 
 def changes(before: Screen | None, after: Screen, gap: int = 0) -> Iterator[Span]:
-    """Yield the spans that differ; all of the screen if there was none before.
-
-    Args:
-        before: a screen of the same size, if any.
-        after: the screen to show.
-        gap: the maximum number of unchanged cells that are included between two changed ones.
+    """Yield the spans that differ between screens of one size; all of the screen if there was none before. Up to `gap`
+    unchanged cells are included between two changed ones.
     """
     for y, row in enumerate(after):
         old = before[y] if before else None

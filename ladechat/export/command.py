@@ -73,11 +73,9 @@ def export(
     idle = _within("--idle", IDLE_SECONDS if idle is None else idle, (0.0, MOST_IDLE_SECONDS))
     if step is not None and step < 1:
         fail(f"--step counts passes from 1, so there is no pass {in_short(step)}.")
-    try:
-        wanted = Wanted(cells, speed, idle if chosen in FILMS else None, step)
+    wanted = Wanted(cells, speed, idle if chosen in FILMS else None, step)
+    with refusals_printed():
         notices = run(recording, out, chosen, wanted, force=force)
-    except ExportRefused as error:
-        fail(str(error))
     for notice in notices:
         say(notice)
 
@@ -125,12 +123,20 @@ class ExportRefused(Exception):
     """Nothing was exported: the message says why and what to do, in a sentence."""
 
 
+@contextlib.contextmanager
+def refusals_printed() -> Iterator[None]:
+    """Print why nothing is exported, and end the program."""
+    try:
+        yield
+    except ExportRefused as error:
+        fail(str(error))
+
+
 @dataclass(frozen=True)
 class Wanted:
     """The options of an export.
 
     Attributes:
-        size: columns and rows of the screen.
         speed: 2 is twice as fast as the session.
         idle_limit: the seconds that pauses are shortened to; None: no limit.
         step: the step that a picture shows, counted from 1 through the whole recording; None: the last.
@@ -140,10 +146,6 @@ class Wanted:
     speed: float
     idle_limit: float | None
     step: int | None
-
-
-Writer = Callable[[Recording, Wanted], str | bytes]
-"""Returns the content of a file."""
 
 
 def run(source: Path, out: Path, format_name: str, wanted: Wanted, *, force: bool) -> list[str]:
@@ -163,8 +165,16 @@ def run(source: Path, out: Path, format_name: str, wanted: Wanted, *, force: boo
     with _unwritable(out):
         if out.exists() and out.samefile(source):
             raise ExportRefused(f"{out} is the recording itself; give the export another name.")
-    write(out, lambda: WRITERS[format_name](recording, wanted), force=force)
+    write(out, lambda: _content(recording, format_name, wanted), force=force)
     return recording.notices
+
+
+def _content(recording: Recording, format_name: str, wanted: Wanted) -> str | bytes:
+    if format_name in FILMS:
+        from ladechat.export.film import shoot
+
+        return _film(format_name, wanted.speed, lambda progress: shoot(recording, wanted.size, progress))
+    return _svg(recording, wanted) if format_name == "svg" else WRITERS_OF_TALKS[format_name](talk_of(recording))
 
 
 def run_race(measuring: Measuring, out: Path, size: tuple[int, int] = SIZE, *, force: bool) -> None:
@@ -185,13 +195,7 @@ def run_race(measuring: Measuring, out: Path, size: tuple[int, int] = SIZE, *, f
 
 
 def run_lessons(session: "Session", first: int, out: Path, *, force: bool) -> None:
-    """Play the lessons from a scene on, and export them.
-
-    Args:
-        session: a session of the lessons that was not started yet.
-        first: the index of the scene.
-        out: the file, a page.
-        force: whether to overwrite it.
+    """Play the lessons from the scene with this index on, in a session that was not started yet, and export them.
 
     Raises:
         ExportRefused: nothing was exported.
@@ -246,17 +250,6 @@ def _unwritable(out: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ExportRefused(f"{out} cannot be written: {error.strerror or error}; give another name.") from error
-
-
-def _replay(format_name: str) -> Writer:
-    """Return a writer for the film of a recording."""
-
-    def write_film(recording: Recording, wanted: Wanted) -> str | bytes:
-        from ladechat.export.film import shoot
-
-        return _film(format_name, wanted.speed, lambda progress: shoot(recording, wanted.size, progress))
-
-    return write_film
 
 
 def _film(format_name: str, speed: float, shoot: "Callable[[Progress], Reel]") -> str | bytes:
@@ -315,15 +308,5 @@ def _svg(recording: Recording, wanted: Wanted) -> str:
     return photograph(recording, wanted.size, wanted.step)
 
 
-def _of_talk(write_talk: Callable[[Talk], str]) -> Writer:
-    return lambda recording, _: write_talk(talk_of(recording))
-
-
 WRITERS_OF_TALKS: Mapping[str, Callable[[Talk], str]] = {"html": html, "md": markdown, "json": as_json}
 """Writers that need questions and answers, by the name of their format."""
-WRITERS: Mapping[str, Writer] = {
-    **{name: _replay(name) for name in FILMS},
-    "svg": _svg,
-    **{name: _of_talk(write_talk) for name, write_talk in WRITERS_OF_TALKS.items()},
-}
-"""Writers of recordings, by the name of their format."""

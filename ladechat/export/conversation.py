@@ -146,14 +146,8 @@ class ExportedTurn:
 
 @dataclass
 class Talk:
-    """The conversation in a recording.
-
-    Attributes:
-        model: the short name of the model.
-        program: the program that wrote the recording.
-        started: the time of its start, as written in the recording.
-        turns: the turns, in order.
-        notices: problems with the file.
+    """The conversation in a recording: the model's short name, the program that wrote it, the time of its start as it
+    is written there, the turns in order, and problems with the file.
     """
 
     model: str

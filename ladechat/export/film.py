@@ -55,9 +55,7 @@ class Reel(NamedTuple):
     """A drawn film.
 
     Attributes:
-        frames: the frames, in order; at least one.
-        size: the size of the screen.
-        title: the title of the film.
+        frames: in order, at least one.
         markers: seconds and texts of noteworthy moments.
     """
 
@@ -75,14 +73,9 @@ Made = TypeVar("Made")
 
 
 class OffScreen:
-    """The app on a screen that nobody sees.
-
-    Args:
-        screen: what the app opens with.
-        session: its engine's session, if the screen has one.
+    """The app on a screen that nobody sees, with the session of its engine, if the screen has one.
 
     Attributes:
-        size: the size of the screen.
         app: the app, which runs during `run`.
         interrupted: if set, the work ends with `FilmInterrupted`.
     """
@@ -121,15 +114,7 @@ class OffScreen:
 
 
 class Film(OffScreen, ABC):
-    """A screen of the app that changes with time.
-
-    Args:
-        screen: a screen that uses the film's clock, `self.now`.
-
-    Attributes:
-        now: seconds since the start.
-        title: the title of the film.
-    """
+    """A screen of the app that changes with time, by the film's clock: `now`, in seconds since the start."""
 
     def __init__(self, screen: ReplayScreen | RaceScreen, size: Size, title: str) -> None:
         super().__init__(screen, size)

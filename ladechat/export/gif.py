@@ -34,12 +34,7 @@ Pair = tuple[ColorTriplet, ColorTriplet]
 
 
 def gif(frames: Sequence[Frame], speed: float, progress: Progress = silent) -> bytes:
-    """Return the GIF file.
-
-    Args:
-        frames: the frames of the film.
-        speed: 2 is twice as fast.
-        progress: see `Progress`.
+    """Return the GIF file of a film; a speed of 2 is twice as fast.
 
     Raises:
         NoFont: there is no font to draw with.
@@ -73,11 +68,7 @@ def _timed(frames: Sequence[Frame], speed: float) -> Iterator[tuple[Screen, int]
 
 
 class _Painter:
-    """Paints cells as indices of a palette.
-
-    Args:
-        spans: all spans that will be painted.
-    """
+    """Paints cells as indices of a palette, which is made for all spans that will be painted."""
 
     def __init__(self, spans: Iterator[Span]) -> None:
         self._glyphs = Glyphs()

@@ -8,7 +8,7 @@ import contextlib
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, repeat
+from itertools import count
 from typing import NamedTuple
 
 from textual.pilot import Pilot
@@ -38,14 +38,8 @@ class EngineEnded(Exception):
 
 
 class Moment(NamedTuple):
-    """A state of a scene.
-
-    Attributes:
-        card: the index of its card.
-        phase: the state of the card.
-        runs: the number of answers that have begun.
-        steps: the number of steps of the last of them.
-        picture: what the panels show.
+    """A state of a scene: the index of its card, the number of answers that have begun, and of steps of the last of
+    them, and what the panels show.
     """
 
     card: int
@@ -61,10 +55,8 @@ class ShownCard:
 
     Attributes:
         question: what it asked for before it explained anything: a prediction, or a slider; "" if nothing.
-        hides: whether its explanation stays hidden until the reader asks for it.
-        choices: the predictions to choose from.
-        outcome: the index of the one that came true.
-        text: its explanation.
+        hides: whether its explanation, the text, stays hidden until the reader asks for it.
+        outcome: the index of the choice that came true.
     """
 
     question: str = ""
@@ -154,12 +146,7 @@ class _SteppedLessons(LearnScreen):
 
 
 class _LessonFilm(OffScreen):
-    """The lessons from a scene on.
-
-    Args:
-        session: a session of the lessons that was not started yet.
-        first: the index of the scene.
-    """
+    """The lessons from the scene with the index `first` on, in a session that was not started yet."""
 
     def __init__(self, session: Session, first: int) -> None:
         self.screen = _SteppedLessons(session, Place().at_scene(first))
@@ -193,12 +180,15 @@ class _LessonFilm(OffScreen):
 
     async def _move_slider(self, pilot: Pilot[object], lesson: Lesson) -> None:
         """Do what a task asks for: leap once, to the lowest value, or on and on, until it is done."""
-        for go_there in chain([_leap, _to_lowest], repeat(_leap)):
+        for tries in count():
             slider = self.app.focused
             if not lesson.missing or not isinstance(slider, Slider):
                 return
             before = slider.value
-            go_there(slider)
+            if tries == 1:
+                slider.action_move_to_end(-1)
+            else:
+                slider.action_leap(1)
             if slider.value != before:
                 settings = lesson.settings
                 while lesson.settings == settings:
@@ -227,14 +217,6 @@ class _LessonFilm(OffScreen):
 
     def _panels(self) -> Screen:
         return part_of(screen_of(self.app), self.screen.query_one("#side").content_region)
-
-
-def _leap(slider: Slider) -> None:
-    slider.action_leap(1)
-
-
-def _to_lowest(slider: Slider) -> None:
-    slider.action_move_to_end(-1)
 
 
 def shoot_lessons(session: Session, first: int = 0, progress: Progress = silent) -> ShownLessons:

@@ -40,13 +40,8 @@ LEGENDS = {PASS: LEGEND, CHUNK: LEGEND_OF_CHUNKS, STEP: f"{LEGEND} Or, where it 
 
 
 def document(title: str, body: Iterable[str], assets: Sequence[str], looks: str = "") -> str:
-    """Return a page.
-
-    Args:
-        title: its title, as text.
-        body: its HTML.
-        assets: the names of its style sheets and scripts in this folder, without their endings, in order.
-        looks: further rules for its style sheet.
+    """Return a page of a title, as text, and a body, in HTML. `assets` are its style sheets and scripts in this folder,
+    without their endings, in order; `looks` are further rules for the style sheet.
     """
     style, script = (_colours() + looks + _assets(assets, ".css")), _assets(assets, ".js")
     policy = (
@@ -76,11 +71,8 @@ def document(title: str, body: Iterable[str], assets: Sequence[str], looks: str 
 
 
 def answer(steps: Sequence[Step], earlier: str = "") -> str:
-    """Return an answer, one span a step, with inner spans for drafted tokens; leading whitespace is removed.
-
-    Args:
-        steps: its steps.
-        earlier: the text before them, whose steps are unknown.
+    """Return an answer, one span a step, with inner spans for drafted tokens, after `earlier` text, whose steps are
+    unknown; leading whitespace is removed.
     """
     return f'<p class="said answer">{text(earlier.lstrip())}{"".join(_spans(steps, bool(earlier.strip())))}</p>'
 

@@ -1,17 +1,6 @@
 """Scene 2: Jacobi decoding, guesses without a memory."""
 
-from ladechat.lessons.scene import (
-    LookCard,
-    Run,
-    Say,
-    Scene,
-    Task,
-    at_step,
-    brought,
-    next_pass,
-    quoted,
-    set_to,
-)
+from ladechat.lessons.scene import LookCard, Run, Say, Scene, Task, at_step, brought, next_pass, quoted, set_to
 from ladechat.widgets.formatting import counted
 
 BEGINNING = (

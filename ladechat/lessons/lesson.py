@@ -68,7 +68,6 @@ class Lesson:
     """A scene in progress, from its first card on.
 
     Args:
-        scene: the scene.
         reached: the card to advance to automatically, if the reader has been there before.
         choices: the reader's earlier predictions.
 

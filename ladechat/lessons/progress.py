@@ -58,11 +58,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class ProgressFile:
-    """Reads and writes the progress. Errors in writing are ignored.
-
-    Args:
-        path: the file; by default in the user's data folder.
-    """
+    """Reads and writes the progress, by default in the user's data folder. Errors in writing are ignored."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or user_data_path("ladechat") / "learn.json"

@@ -225,11 +225,6 @@ def accepted(step: Step) -> list[str]:
     return [piece for piece, origin in zip(step.pieces, step.origins, strict=True) if origin != "model"]
 
 
-def by_tokens(most: int) -> Callable[[Run], int]:
-    """Return a function that returns the choice for the last step's tokens: one, two, … `most` or more."""
-    return lambda run: min(len(run.last.token_ids), most) - 1
-
-
 def brought(run: Run) -> str:
     """Return a sentence about the tokens of the last step, and their source."""
     step = run.last
@@ -242,12 +237,15 @@ def brought(run: Run) -> str:
 def next_pass(most: int, panel: str = WINDOW) -> Predict:
     """Return a card that asks for the number of the next pass's tokens: one, two, … `most` or more."""
 
-    def outcome(run: Run) -> str:
+    def outcome(run: Run) -> int:
+        return min(len(run.last.token_ids), most) - 1
+
+    def text(run: Run) -> str:
         return f"{brought(run)} Nobody can know: {run.single} of {counted(run.passes, 'pass')} brought one token."
 
     *fewer, last = ("one", "two", "three", "four")[:most]
     question = "How many tokens will the next pass bring?"
-    return Predict(question, (*fewer, f"{last} or more"), by_tokens(most), outcome, panel)
+    return Predict(question, (*fewer, f"{last} or more"), outcome, text, panel)
 
 
 def measured(run: Run) -> str:

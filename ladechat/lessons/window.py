@@ -1,18 +1,6 @@
 """Scene 3: the Jacobi window, whose diagonals are n-grams."""
 
-from ladechat.lessons.scene import (
-    WINDOW,
-    LookCard,
-    Predict,
-    Run,
-    Say,
-    Scene,
-    Task,
-    at_step,
-    compared,
-    quoted,
-    set_to,
-)
+from ladechat.lessons.scene import WINDOW, LookCard, Predict, Run, Say, Scene, Task, at_step, compared, quoted, set_to
 from ladechat.widgets.formatting import counted
 
 BEGINNING = (

@@ -19,14 +19,11 @@ class Chain(NamedTuple):
 
 
 def best_chain(proposals: Sequence[Proposal], rate: Callable[[Node], float]) -> Chain:
-    """Return the chain with the most expected tokens; a node that several propose has the highest of their rates.
+    """Return the chain with the most expected tokens in the tree of all proposals. `rate` returns the chance that a
+    node is right if its parent is; one that several propose has the highest of their rates.
 
     Of ``cat → sat`` with rates 0.5 and 0.8, and ``dog → ran → off`` with 0.6, 0.3 and 0.5, it is ``cat sat``: expected
     are 0.5 + 0.5 · 0.8 = 0.9 tokens, and 0.6 + 0.6 · 0.3 + 0.6 · 0.3 · 0.5 = 0.87.
-
-    Args:
-        proposals: their nodes are merged into one tree.
-        rate: the chance that a node is right if its parent is.
     """
     places: dict[tuple[int, int], int] = {}  # of each merged node, by parent and token
     parents, rates = list[int](), list[float]()

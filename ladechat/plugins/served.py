@@ -12,12 +12,8 @@ Tokens = NDArray[np.int32]
 
 
 class ServedRequest:
-    """The text of one request, and what its drafters propose after it.
-
-    Args:
-        text: the tokens so far; of a longer text the last `most`.
-        most: drafters begin anew with the last `most` tokens once they have read twice as many.
-        drafters: makes its drafters.
+    """The text of one request, and what its drafters propose after it. They begin with the last `most` tokens, and anew
+    once they have read twice as many.
     """
 
     def __init__(self, text: Tokens, most: int, drafters: Callable[[], Sequence[Drafter]]) -> None:
@@ -65,11 +61,7 @@ class ServedRequests:
     with. Most stay in their row; some are moved to that of a request that has ended.
 
     Requests that are gone are remembered until others take their room: one may have been interrupted, and a
-    conversation goes on with the text of its last request.
-
-    Args:
-        most: the most requests remembered, at least as many as a batch has rows.
-        new: makes a request of its text.
+    conversation goes on with the text of its last request. At least as many as a batch has rows are remembered.
     """
 
     def __init__(self, most: int, new: Callable[[Tokens], ServedRequest]) -> None:
@@ -83,11 +75,7 @@ class ServedRequests:
         return iter([*self._gone, *self._rows.values()])
 
     def find(self, texts: Mapping[int, Tokens]) -> tuple[dict[int, ServedRequest], bool]:
-        """Return the requests of a batch by row, and whether all of them were in the batch before, too.
-
-        Args:
-            texts: the text of each row.
-        """
+        """Return the requests of a batch by row, and whether all of them were in the batch before, too."""
         before = self._rows
         found = {row: before[row] for row, text in texts.items() if row in before and before[row].precedes(text)}
         others = [request for row, request in before.items() if row not in found]

@@ -38,10 +38,6 @@ class Proposer:
 
     Requests share how often guesses of each kind were right, and no text. A draft is worth its slot if it raises the
     tokens of the batch by more than the time of its step; that is learnt from the time between two calls.
-
-    Args:
-        vllm_config: vLLM's `VllmConfig`.
-        clock: seconds.
     """
 
     def __init__(self, vllm_config: Any, clock: Callable[[], float] = time.perf_counter) -> None:

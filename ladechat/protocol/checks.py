@@ -4,13 +4,13 @@ An event that breaks a rule is refused where it is decoded, like any other bad l
 single numbers and lengths of texts are part of the types, in `ladechat.protocol.values`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from ladechat.protocol.contract import ProtocolError
 from ladechat.protocol.events import Event, PassCosts, PolicyChoice, Ready, Step, TurnFinished, TurnStarted
-from ladechat.protocol.values import Candidate, DecoderInfo, DraftTree, LensView, PoolView, WindowView
+from ladechat.protocol.values import DraftTree, ExpectedTokens, LensView, PassCost, PoolView, WindowView
 
 
 def check(event: Event) -> None:
@@ -67,8 +67,9 @@ def _window(window: WindowView) -> None:
 def _pool(pool: PoolView) -> None:
     if pool.hits > pool.lookups:
         raise ProtocolError("`pool.hits` is above `pool.lookups`")
-    for candidate in pool.candidates:
-        _candidate(candidate)
+    for one in pool.candidates:
+        if not one.matched <= len(one.token_ids) == len(one.pieces):
+            raise ProtocolError("`pool.candidates` has one whose tokens, pieces and `matched` do not fit each other")
 
 
 def _lens(lens: LensView) -> None:
@@ -83,21 +84,18 @@ def _lens(lens: LensView) -> None:
         raise ProtocolError("`lens.rows` has a row that lacks positions of the one below it")
 
 
-def _candidate(candidate: Candidate) -> None:
-    if not candidate.matched <= len(candidate.token_ids) == len(candidate.pieces):
-        raise ProtocolError("`pool.candidates` has one whose tokens, pieces and `matched` do not fit each other")
-
-
 def _policy_choice(choice: PolicyChoice) -> None:
-    sizes = {"costs": [one.slots for one in choice.costs], "expected": [one.slots for one in choice.expected]}
-    for name, slots in sizes.items():
-        if any(before >= after for before, after in pairwise(slots)):
-            raise ProtocolError(f"`{name}` does not rise by its slots")
+    _rising("costs", choice.costs)
+    _rising("expected", choice.expected)
 
 
 def _pass_costs(measured: PassCosts) -> None:
-    if any(before.slots >= after.slots for before, after in pairwise(measured.costs)):
-        raise ProtocolError("`costs` does not rise by its slots")
+    _rising("costs", measured.costs)
+
+
+def _rising(name: str, by_slots: Sequence[PassCost | ExpectedTokens]) -> None:
+    if any(before.slots >= after.slots for before, after in pairwise(by_slots)):
+        raise ProtocolError(f"`{name}` does not rise by its slots")
 
 
 def _turn_started(turn: TurnStarted) -> None:
@@ -118,15 +116,11 @@ def _turn_finished(turn: TurnFinished) -> None:
 
 def _ready(ready: Ready) -> None:
     for info in ready.decoders:
-        _decoder(info)
-
-
-def _decoder(info: DecoderInfo) -> None:
-    if len({one.name for one in info.parameters}) < len(info.parameters):
-        raise ProtocolError(f"`decoders` has two parameters of one name in {info.name!r}")
-    for one in info.parameters:
-        if not isinstance(one.default, bool) and not one.least <= one.default <= one.most:
-            raise ProtocolError(f"`decoders` has a default out of its range: {one.name!r}")
+        if len({one.name for one in info.parameters}) < len(info.parameters):
+            raise ProtocolError(f"`decoders` has two parameters of one name in {info.name!r}")
+        for one in info.parameters:
+            if not isinstance(one.default, bool) and not one.least <= one.default <= one.most:
+                raise ProtocolError(f"`decoders` has a default out of its range: {one.name!r}")
 
 
 _RULES: Mapping[type[Event], Callable[[Any], None]] = {

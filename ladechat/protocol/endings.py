@@ -44,11 +44,8 @@ def to_save(end: TurnFinished) -> TurnFinished:
 
 
 def end_of(exchange: Exchange, steps: int) -> TurnFinished:
-    """Return how a saved answer ended. If that was not saved, it has no times, and no reason is known: ``eos``.
-
-    Args:
-        exchange: the answer.
-        steps: the number of its saved steps.
+    """Return how a saved answer of so many steps ended. If that was not saved, it has no times, and no reason is known:
+    ``eos``.
     """
     unknown = TurnFinished(
         turn=0, reason="eos", text="", token_ids=[], steps=steps, prefill_seconds=0.0, decode_seconds=0.0

@@ -10,11 +10,8 @@ from ladechat.protocol.events import Step
 def one_by_one(steps: Sequence[Step], pass_tokens: Sequence[int]) -> list[Step]:
     """Return the steps of an answer with one pass each, numbered anew from the first one's number.
 
-    The time of a step that held several passes is divided among them.
-
-    Args:
-        steps: as they came.
-        pass_tokens: of `TurnFinished`. Without any, or if they do not fit the steps, the steps stay as they are.
+    The time of a step that held several passes is divided among them. Without `pass_tokens`, those of `TurnFinished`,
+    or if they do not fit the steps, the steps stay as they are.
     """
     if sum(pass_tokens) != sum(len(step.token_ids) for step in steps):
         return list(steps)

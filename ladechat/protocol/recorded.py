@@ -5,14 +5,7 @@ events.
 """
 
 from ladechat.protocol.events import Event, TurnFinished
-from ladechat.protocol.values import (
-    Count,
-    Number,
-    Record,
-    ServerInfo,
-    Settings,
-    Text,
-)
+from ladechat.protocol.values import Count, Number, Record, ServerInfo, Settings, Text
 
 
 class Exchange(Record, frozen=True):

@@ -43,15 +43,9 @@ class Record(Struct, frozen=True, kw_only=True):
     """A value inside a message."""
 
 
-def _setting(help: str, wants: str, short: str = "", option: str = "", **bounds: Any) -> Meta:
-    """Describe a sampling setting.
-
-    Args:
-        help: what it is, in a sentence.
-        wants: what it may be.
-        short: the sentence again where there is room for 48 characters only.
-        option: its short form on the command line.
-        bounds: of its values.
+def setting_meta(help: str, wants: str, short: str = "", option: str = "", **bounds: Any) -> Meta:
+    """Describe a setting: what it is, what it may be, the first again in 48 characters, its short form on the command
+    line, and the bounds of its values.
     """
     return Meta(description=help, extra={"wants": wants, "short": short or help, "option": option}, **bounds)
 
@@ -66,7 +60,7 @@ class SamplingSettings(Record, frozen=True, kw_only=True):
 
     temperature: Annotated[
         float,
-        _setting(
+        setting_meta(
             "0 takes the likeliest token; above it tokens are drawn.",
             "a number from 0 to 5",
             "0 takes the likeliest token; above, drawn.",
@@ -77,11 +71,11 @@ class SamplingSettings(Record, frozen=True, kw_only=True):
     ] = 0.0
     top_k: Annotated[
         int,
-        _setting("Draw from the k likeliest tokens; 0: from all.", "a whole number, 0 or more", ge=0, le=MOST),
+        setting_meta("Draw from the k likeliest tokens; 0: from all.", "a whole number, 0 or more", ge=0, le=MOST),
     ] = 0
     top_p: Annotated[
         float,
-        _setting(
+        setting_meta(
             "Draw from the likeliest tokens that have this probability together.",
             "a number above 0 and at most 1",
             "Draw from tokens of this probability together.",
@@ -92,7 +86,7 @@ class SamplingSettings(Record, frozen=True, kw_only=True):
     ] = 1.0
     min_p: Annotated[
         float,
-        _setting(
+        setting_meta(
             "Draw from tokens with at least this part of the highest probability.",
             "a number from 0 up to, but not, 1",
             "Least probability of a token, by the highest.",
@@ -102,7 +96,7 @@ class SamplingSettings(Record, frozen=True, kw_only=True):
     ] = 0.0
     repetition_penalty: Annotated[
         float,
-        _setting(
+        setting_meta(
             "Above 1, words of the text come again less often.",
             "a number from 0.1 to 10",
             "Above 1, words come again less often.",
@@ -113,7 +107,7 @@ class SamplingSettings(Record, frozen=True, kw_only=True):
     seed: (
         Annotated[
             int,
-            _setting(
+            setting_meta(
                 "Where random numbers begin: the same seed, the same answers.",
                 "a whole number, 0 or more",
                 "The same seed, the same answers.",
@@ -125,7 +119,7 @@ class SamplingSettings(Record, frozen=True, kw_only=True):
     ) = None
     thinking: Annotated[
         ThinkingSwitch,
-        _setting(
+        setting_meta(
             "Whether the model thinks before it answers, if that can be chosen.",
             "on, off or auto",
             "Think first?",

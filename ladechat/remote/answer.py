@@ -106,11 +106,7 @@ def _shorter(asked: Asked, full: ContextFull) -> Asked | None:
 
 
 class _Bounds:
-    """The most that an answer may have, so that no server fills memory and disk.
-
-    Args:
-        most_tokens: the longest answer that was asked for.
-    """
+    """The most that an answer may have by the longest that was asked for, so that no server fills memory and disk."""
 
     def __init__(self, most_tokens: int) -> None:
         self._most_tokens = most_tokens

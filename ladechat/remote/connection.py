@@ -41,10 +41,7 @@ class Patience:
 class Connection:
     """Asks one server. It is closed by `close`.
 
-    Args:
-        address: the server's.
-        key: what it is shown.
-        patience: how long it may be silent.
+    Attributes:
         model: the name of the model in later faults; "" before one was chosen.
 
     Raises:
@@ -62,11 +59,7 @@ class Connection:
         limits = httpx.Limits(max_keepalive_connections=0)
         try:
             self._client = httpx.AsyncClient(headers=headers, timeout=timeout, limits=limits)
-        except (
-            ValueError,
-            ImportError,
-            OSError,
-        ) as error:  # a proxy, or a file of certificates; it may name a password
+        except (ValueError, ImportError, OSError) as error:  # of a proxy or certificates; it may name a password
             hint = "Look at HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and SSL_CERT_FILE."
             what = f"The environment's proxy or certificates cannot be used ({type(error).__name__})."
             raise ServerFault(what, hint, "load_failed") from None
@@ -75,22 +68,15 @@ class Connection:
         """Close all connections."""
         await self._client.aclose()
 
-    async def get(self, url: str) -> Any:
-        """Return the JSON at an address.
+    async def fetch(self, url: str, body: dict[str, Any] | None = None) -> Any:
+        """Return the JSON at an address, or that answers a body which is posted there.
 
         Raises:
             NotThere: there is nothing.
             ServerFault: it is no JSON, or the server cannot be asked.
         """
-        return await self._short("GET", url)
-
-    async def post(self, url: str, body: dict[str, Any]) -> Any:
-        """Return the JSON that answers a request; see `get`."""
-        return await self._short("POST", url, body)
-
-    async def _short(self, method: str, url: str, body: dict[str, Any] | None = None) -> Any:
         try:
-            async with asyncio.timeout(self._patience.asking), self._opened(method, url, body) as response:
+            async with asyncio.timeout(self._patience.asking), self._opened(url, body) as response:
                 content = await _whole(response, self.address)
         except TimeoutError:
             raise self._silent(self._patience.asking) from None
@@ -122,7 +108,7 @@ class Connection:
                 yield self._understood(event)
 
     async def _events(self, url: str, body: dict[str, Any]) -> AsyncGenerator[bytes]:
-        async with self._opened("POST", url, body) as response:
+        async with self._opened(url, body) as response:
             kind = response.headers.get("content-type", "")
             if not kind.startswith(EVENTS):
                 what = shortened(kind) or "something without a type"
@@ -140,9 +126,9 @@ class Connection:
                 raise unreachable(error, self.address) from None
 
     @contextlib.asynccontextmanager
-    async def _opened(self, method: str, url: str, body: dict[str, Any] | None) -> AsyncIterator[httpx.Response]:
+    async def _opened(self, url: str, body: dict[str, Any] | None) -> AsyncIterator[httpx.Response]:
         try:
-            request = self._client.build_request(method, url, json=body)
+            request = self._client.build_request("GET" if body is None else "POST", url, json=body)
             response = await self._client.send(request, stream=True)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise unreachable(error, self.address) from None

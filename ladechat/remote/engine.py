@@ -51,12 +51,7 @@ class Served:
 
 class RemoteEngine:
     """Carries out commands, one after another. While an answer comes it is held back as the viewer's pace wants.
-
-    Args:
-        served: the model.
-        settings: the first settings.
-        stream: takes the events.
-        happenings: gives commands, and what the server tells.
+    `happenings` gives commands, and what the server tells.
     """
 
     def __init__(

@@ -36,11 +36,9 @@ class Known(NamedTuple):
     """How a program is recognised.
 
     Attributes:
-        name: what people call it.
         owners: what it says to be the owner of its models.
         only_there: a path that no other has, and a key of what is there; None: its models always say the owner.
         version: the same of its version.
-        dialect: how it is asked.
     """
 
     name: str
@@ -64,7 +62,6 @@ class Model:
     """A model that a server has.
 
     Attributes:
-        name: the server's name for it.
         owner: who has it, as the server says.
         context_length: tokens of prompt and answer together; `MOST` if the server does not tell.
         parameters, vocabulary: their numbers; 0 if the server does not tell.
@@ -83,7 +80,7 @@ async def models_of(connection: Connection) -> list[Model]:
     Raises:
         ServerFault: it has no such list, or cannot be reached.
     """
-    listed = await connection.get(f"{connection.address.api}/models")
+    listed = await connection.fetch(f"{connection.address.api}/models")
     models = [_model(one) for one in list_at(listed, "data") if text_at(one, "id")]
     if not models and not isinstance(at(listed, "data"), list):
         hint = "The address of an OpenAI-compatible server mostly ends in /v1."
@@ -141,7 +138,7 @@ async def context_of(connection: Connection, program: Program, model: Model) -> 
     """Return the context length that holds for a conversation, `MOST` if the server does not tell."""
     if program.name == "llama.cpp":  # what it lists is the model's; a conversation has one slot of several
         with contextlib.suppress(ServerFault):
-            facts = await connection.get(f"{connection.address.root}/props")
+            facts = await connection.fetch(f"{connection.address.root}/props")
             return count_at(facts, "default_generation_settings", "n_ctx") or model.context_length
     return model.context_length
 
@@ -150,7 +147,7 @@ async def _text(connection: Connection, place: tuple[str, str]) -> str:
     """Return a text that is at a path of the server, or "" where it has none: not having it tells as much."""
     path, key = place
     try:
-        return text_at(await connection.get(connection.address.root + path), key)
+        return text_at(await connection.fetch(connection.address.root + path), key)
     except StillLoading:
         raise
     except ServerFault:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
+
 from ladechat.engine_process.thoughts import thinking_switch
 from ladechat.protocol import FinishReason, Message, Rivals, ServerFigures, Settings
 from ladechat.protocol.values import RIVALS
@@ -19,11 +21,7 @@ class Asked:
     """An answer that is asked for.
 
     Attributes:
-        model: the server's name of the model.
         messages: the conversation, its question last, or the answer that goes on.
-        settings: how tokens are sampled.
-        seed: of this answer.
-        most_tokens: the longest answer, in tokens.
         whole_length: whether a shorter limit than the user's was needed, since the context ends there.
         rivals: whether the likeliest tokens are wanted too.
     """
@@ -105,6 +103,11 @@ class Ended:
 
 
 Report = Prompt | Progress | Tokens | Ended
+
+
+def with_known(figures: ServerFigures, **known: float | int | None) -> ServerFigures:
+    """Return figures with those that are not None."""
+    return replace(figures, **{name: value for name, value in known.items() if value is not None})
 
 
 def step_of(

@@ -19,12 +19,6 @@ Happened = Report | Trimmed | OtherModel | ServerFault
 class Turn:
     """Counts what a server tells of an answer, and makes events of it. Times are in seconds, on one clock.
 
-    Args:
-        command: the request for the answer.
-        asked: what the server is asked.
-        context_length: of the model, in tokens.
-        asked_at: when it was asked.
-
     Attributes:
         text: the answer so far.
         reason: why it ended; None as long as it has not.

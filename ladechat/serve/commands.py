@@ -81,14 +81,7 @@ def address(access: Access, listening: socket.socket) -> str:
 
 
 def explained(access: Access, listening: socket.socket, tabs: int, *, loads: bool = True) -> list[str]:
-    """Return what the user should know about the address, in sentences.
-
-    Args:
-        access: the host and the token.
-        listening: the port.
-        tabs: the most at once.
-        loads: whether each tab loads a model.
-    """
+    """Return what the user should know about the address, and about the tabs, each of which `loads` a model or not."""
     port = listening.getsockname()[1]
     most = "one at a time" if tabs == 1 else f"{tabs} at a time"
     open_it = "Open this address in a browser. Keep it to yourself: whoever has it uses ladechat as you do."

@@ -35,13 +35,7 @@ USUAL_SIZE, MOST_SIZE = (80, 24), (1000, 500)
 
 @dataclass(frozen=True)
 class Served:
-    """The configuration of a server.
-
-    Attributes:
-        command: the command line of the app, one process for each tab.
-        access: the conditions for a request.
-        tabs: the maximum number of open tabs.
-    """
+    """The configuration of a server: the app's command, a process for each tab; who may ask; the most open tabs."""
 
     command: Sequence[str]
     access: Access
@@ -203,12 +197,8 @@ def _size(width: object, height: object) -> tuple[int, int]:
 
 
 async def run(served: Served, listening: socket.socket, started: Callable[[], None]) -> int:
-    """Serve until Ctrl+C or a signal; then end all apps and return the exit code.
-
-    Args:
-        served: the configuration.
-        listening: the socket to listen on.
-        started: called when pages can be opened.
+    """Serve until Ctrl+C or a signal; then end all apps and return the exit code. `started` is called when pages can be
+    opened.
     """
     left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 

@@ -32,14 +32,8 @@ class ValueRefused(SettingRefused):
 
 
 class Adjustable(NamedTuple):
-    """A setting that can be changed now.
-
-    Attributes:
-        name: its name, as in /set W 15.
-        long_name: its second name, as in /set window 15.
-        help: its description.
-        wants: the values that it can have.
-        value: its present value.
+    """A setting that can be changed now, by its name, as in /set W 15, or by the long one, as in /set window 15; the
+    values that it can have, and its present value.
     """
 
     name: str
@@ -62,20 +56,13 @@ def owner_of(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> Decoder
     return decoders.get(info.by_hand, info) if info is not None and info.by_hand is not None else info
 
 
-def adjustable(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> list[Adjustable]:
-    """Return all settings that `change` can set: the decoder's parameters, then the sampling settings."""
-    return [*_of_decoder(settings, decoders), *_of_drawing(settings)]
-
-
-def _of_decoder(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> Iterator[Adjustable]:
+def adjustable(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> Iterator[Adjustable]:
+    """Yield all settings that `change` can set: the decoder's parameters, then the sampling settings."""
     owner = owner_of(settings, decoders)
     for one in owner.parameters if owner is not None else ():
         if one.live:
             value = settings.parameters.get(one.name, one.default)
             yield Adjustable(one.label, one.name, one.help, _wants(one), shown(value))
-
-
-def _of_drawing(settings: Settings) -> Iterator[Adjustable]:
     for name in DRAWING:
         setting, value = SETTINGS[name], getattr(settings, name)
         yield Adjustable(name.replace("_", "-"), name, setting.help, wanted_of(setting), shown(value))

@@ -48,12 +48,7 @@ ECHO = b'{"command":'
 
 
 class NotAnEngine(Exception):
-    """Raised for a command that does not speak the protocol, or another version of it.
-
-    Args:
-        message: what and why, in a sentence.
-        hint: what to do.
-    """
+    """Raised for a command that does not speak the protocol, or another version of it; `hint` says what to do."""
 
     def __init__(self, message: str, hint: str = TRY_IT) -> None:
         super().__init__(message)
@@ -70,10 +65,6 @@ class CommandEngine(LiveEngine):
     """Runs a command as an engine, measures the link to it, and reports its end, if nobody has asked for that.
 
     Its `Header` and `Ready` have the settings with those of the command's `change`, which it is sent first.
-
-    Args:
-        command: the command.
-        logs: see `LiveEngine`.
     """
 
     def __init__(self, command: EngineCommand, logs: Path | None = None) -> None:

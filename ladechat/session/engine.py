@@ -38,32 +38,25 @@ class EngineSource(Protocol):
     @property
     def last_line(self) -> str:
         """The last line of its log, which is complete after `close`; "" if there is none."""
-        ...
 
     @property
     def first_words(self) -> str:
         """What a command has written so far that is not an engine's header, its last line; "" once the header came."""
-        ...
 
     async def start(self) -> None:
         """Start the engine. From now on it sends events and accepts commands, also while the model loads."""
-        ...
 
     async def send(self, command: Command) -> None:
         """Send a command. Commands after the engine's end are dropped."""
-        ...
 
     def dump_stacks(self) -> None:
         """Ask a stuck engine to write its thread stacks into its log."""
-        ...
 
     def events(self) -> AsyncIterator[Event]:
         """Yield the engine's events, until it ends."""
-        ...
 
     async def close(self) -> None:
         """End the engine, and wait until it has ended."""
-        ...
 
 
 NewEngine = Callable[[Settings], EngineSource]
@@ -111,7 +104,6 @@ class EngineRun:
     """Runs an engine in a task of its own, and passes on its events as they arrive.
 
     Args:
-        engine: an engine that was not started yet.
         came: called with each event.
         ended: called once, when the engine has ended by itself, with the reason; None if its last event gave it.
     """
@@ -129,11 +121,8 @@ class EngineRun:
         self._dumped_stacks = False
 
     def start(self, after: "EngineRun | None" = None, began: Callable[[], None] = lambda: None) -> None:
-        """Start the engine, unless it was started. Commands that were sent before reach it.
-
-        Args:
-            after: an engine that has to end first.
-            began: called once that one has ended.
+        """Start the engine, unless it was started, once the engine `after` has ended, and call `began`. Commands that
+        were sent before reach it.
         """
         if self._running is None:
             self.reset_silence()
@@ -216,10 +205,8 @@ class Order:
     """Reads the lines of a stream, live or from a recording, and checks their order, which no single event can show.
 
     A stream begins with its header. Steps, and the end of a turn, belong to a turn that was asked or has started, and
-    has neither ended nor been cleared with its conversation.
-
-    Args:
-        restarts: whether more headers may follow, as in a recording: each engine that was restarted sends its own.
+    has neither ended nor been cleared with its conversation. If it `restarts`, as in a recording, more headers may
+    follow: each engine that was restarted sends its own.
     """
 
     def __init__(self, *, restarts: bool) -> None:

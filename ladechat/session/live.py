@@ -12,16 +12,7 @@ from pathlib import Path
 from platformdirs import user_log_path
 
 from ladechat.files import PRIVATE, write_whole
-from ladechat.protocol import (
-    MAX_LINE_BYTES,
-    WHERE,
-    Command,
-    Event,
-    Failed,
-    ProtocolError,
-    Shutdown,
-    encode,
-)
+from ladechat.protocol import MAX_LINE_BYTES, WHERE, Command, Event, Failed, ProtocolError, Shutdown, encode
 from ladechat.session.engine import Order
 
 SECONDS_TO_LEAVE = 3.0
@@ -141,9 +132,23 @@ class LiveEngine:
             yield _left_out(unsaid, Event())
         await asyncio.wait([self._ending])
 
-    def _lines(self, stream: asyncio.StreamReader) -> AsyncIterator[bytes | ProtocolError]:
-        """Yield the lines in which its events are expected; for a line that is too long, an error."""
-        return _lines(stream)
+    async def _lines(self, stream: asyncio.StreamReader) -> AsyncIterator[bytes | ProtocolError]:
+        """Yield whole lines with their line ends; for a line that is too long, an error before its end has come."""
+        too_long = False
+        while True:
+            try:
+                line = await stream.readuntil(b"\n")
+            except asyncio.LimitOverrunError as error:
+                await stream.readexactly(error.consumed)
+                if not too_long:
+                    yield ProtocolError(f"it is longer than {MAX_LINE_BYTES // 2**20} MiB")
+                too_long = True
+            except asyncio.IncompleteReadError:
+                return
+            else:
+                if not too_long:
+                    yield line
+                too_long = False
 
     async def close(self) -> None:
         """End the engine and all processes that it has started: ask, wait a little, then kill.
@@ -195,25 +200,6 @@ class LiveEngine:
                 write_whole(descriptor, line)
             finally:
                 os.close(descriptor)
-
-
-async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes | ProtocolError]:
-    """Yield whole lines with their line ends; for a line that is too long, an error before its end has come."""
-    too_long = False
-    while True:
-        try:
-            line = await stream.readuntil(b"\n")
-        except asyncio.LimitOverrunError as error:
-            await stream.readexactly(error.consumed)
-            if not too_long:
-                yield ProtocolError(f"it is longer than {MAX_LINE_BYTES // 2**20} MiB")
-            too_long = True
-        except asyncio.IncompleteReadError:
-            return
-        else:
-            if not too_long:
-                yield line
-            too_long = False
 
 
 def _left_out(error: ProtocolError, after: Event) -> Failed:

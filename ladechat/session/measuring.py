@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from ladechat import catalog
 from ladechat.protocol import (
     Command,
-    DecoderInfo,
     Event,
     Failed,
     Generate,
@@ -55,15 +54,9 @@ def problem(names: Sequence[str]) -> str | None:
 class Measuring:
     """Asks an engine the same question with one decoder after another, and collects its events.
 
-    Each answer is decoded without what was learnt from the answers before: see `Generate.fresh`. The engine's settings
-    stay as they are.
-
-    Args:
-        engine: an engine that was not started yet. It is closed when all is measured, or nothing more can be; one that
-            is lent by a chat continues after that.
-        messages: the conversation, the question last.
-        names: the requested decoders; None: the default ones, as far as the engine offers them.
-        max_new_tokens: the longest answer, in tokens; None: the engine's default.
+    Each answer is decoded without what was learnt from the answers before: see `Generate.fresh`. The engine, whose
+    settings stay as they are, was not started yet, and is closed when all is measured, or nothing more can be; one that
+    is lent by a chat continues after that. Without names, the decoders are the default ones, as far as it offers them.
 
     Attributes:
         lanes: the lanes of the race, once the engine has sent which decoders it offers.
@@ -184,7 +177,7 @@ class Measuring:
         """Set up the lanes with the decoders that this engine offers; return False if no race is possible."""
         if ready.server is not None:
             return self._refuse(ONE_WAY)
-        offered = {info.name: info for info in ready.decoders if _usable(info, ready)}
+        offered = {info.name: info for info in ready.decoders if ready.single_token is None or not info.tree_attention}
         missing = next((name for name in self._names or () if name not in offered), None)
         if missing is not None:
             label, single_token = catalog.DECODERS[missing].label, ready.single_token
@@ -218,10 +211,6 @@ class Measuring:
             )
         )
         return True
-
-
-def _usable(info: DecoderInfo, ready: Ready) -> bool:
-    return ready.single_token is None or not info.tree_attention
 
 
 class RaceTurns:

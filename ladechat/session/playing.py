@@ -180,10 +180,7 @@ class Clock(StrEnum):
 
 
 class Track(Playback):
-    """The position in a race. All lanes start at zero and run along one clock.
-
-    Args:
-        lanes: the lanes, all of them measured.
+    """The position in a race whose lanes are measured. All start at zero and run along one clock.
 
     Attributes:
         clock: see `Clock`.

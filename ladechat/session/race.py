@@ -252,9 +252,6 @@ class Answer:
 class Comparison:
     """The latest question that both recordings have answered; if there is none, the last answer of each.
 
-    Args:
-        one, other: the recordings.
-
     Attributes:
         lanes: one per recording.
         question: the common question; else both questions, with the names of the recordings.

@@ -39,9 +39,7 @@ class ModelTrial(EngineRun):
     Until they are found it takes hardly any memory, and its events are not shown.
 
     Args:
-        model: the model's name.
         new_engine: creates its engine, and each later one.
-        settings: the settings that its engine starts with.
         found: called when the files were found, or their download begins. Further events go to the new `came`.
         refused: called once, when the model cannot be used, with the reason.
 
@@ -84,8 +82,6 @@ class ReplaceableEngine(ABC):
 
     Args:
         new_engine: creates the first engine, and each later one.
-        settings: the first engine's settings.
-        conversation: the conversation that is sent with each question.
         way_back: the model to return to if the first one cannot be loaded; None: no other.
 
     Attributes:

@@ -13,12 +13,8 @@ LANE = "server"
 
 
 class MeasuringServers(Measuring):
-    """Asks one server after another, so that they do not slow each other down where they share a machine.
-
-    Args:
-        engines: an engine for each server, not started yet, with the name of its model as in `server_address.named`.
-        messages: the conversation, the question last.
-        max_new_tokens: the longest answer, in tokens; None: the engine's default.
+    """Asks one server after another, so that they do not slow each other down where they share a machine. Each has an
+    engine, which was not started yet, with the name of its model as in `server_address.named`.
     """
 
     def __init__(

@@ -103,12 +103,7 @@ class Session(ReplaceableEngine):
     # --- what the user wants ------------------------------------------------------------------------------------------
 
     def ask(self, text: str, place: int | None = None) -> None:
-        """Show a question and send it. An engine that is still loading answers it after that.
-
-        Args:
-            text: the question.
-            place: see `Conversation.ask`.
-        """
+        """Show a question and send it, see `Conversation.ask`. An engine that still loads answers it after that."""
         command = self.conversation.ask(text, place)
         self._add(*[ExchangeRemoved()] * len(self.conversation.replaced))
         self._have_answered(command)

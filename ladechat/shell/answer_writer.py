@@ -18,11 +18,7 @@ def console() -> Console:
 
 
 class AnswerWriter:
-    """Writes text piece by piece.
-
-    Args:
-        out: the console.
-    """
+    """Writes text piece by piece to a console."""
 
     def __init__(self, out: Console) -> None:
         self._wrapped = WordWrap(out)

@@ -64,14 +64,8 @@ class Served:
 def run(
     engines: Sequence[EngineOptions], sources: Sequence[str], max_new_tokens: int, rounds: int, file: Path | None
 ) -> int:
-    """Measure, print the table and write the file. Return 1 on failure, 130 after Ctrl+C, else 0.
-
-    Args:
-        engines: one for each server.
-        sources: kinds of questions, and files.
-        max_new_tokens: the longest answer, in tokens.
-        rounds: how often each question is asked.
-        file: where the figures go, if anywhere.
+    """Ask each server, by an engine for each, the questions of some kinds and files `rounds` times; print the table and
+    write the file. Return 1 on failure, 130 after Ctrl+C, else 0.
     """
     try:
         questions = [question.turns[0] for question in read_questions(sources)]

@@ -51,12 +51,9 @@ from ladechat.engine_options import (
 )
 from ladechat.export.command import export
 from ladechat.options import (
-    check_layer_search,
+    check_computing,
     check_length,
-    check_parallel,
     check_parameters,
-    check_passes,
-    check_quantize,
     option_of,
     path_of,
     report,
@@ -301,10 +298,7 @@ def bench(
         from ladechat.shell.bench_servers import run as run_servers
 
         raise typer.Exit(run_servers(engines, listed(questions), max_new_tokens, rounds, json))
-    check_quantize(quantize)
-    check_passes(passes)
-    check_layer_search(layer_search)
-    check_parallel(tensor_parallel, lookahead_parallel, quantize)
+    check_computing(quantize, passes, tensor_parallel, lookahead_parallel, layer_search)
     options = BenchOptions(
         model=model,
         device=device,
@@ -341,9 +335,7 @@ def tune(
 ) -> None:
     """Time passes of several sizes here, and see how many tokens a pass auto drafts because of that."""
     check_streams(STANDARD_OUTPUT)
-    check_quantize(quantize)
-    check_passes(passes)
-    check_parallel(tensor_parallel, lookahead_parallel, quantize)
+    check_computing(quantize, passes, tensor_parallel, lookahead_parallel)
     check_runs_here(model, "tune")
     from ladechat.bench.command import workers_for
     from ladechat.bench.tune import run

@@ -10,7 +10,7 @@ import typer
 from ladechat import __version__
 from ladechat.checks import check_streams, text_of
 from ladechat.command_line import command_group
-from ladechat.export.command import WRITERS_OF_TALKS, ExportRefused, write
+from ladechat.export.command import WRITERS_OF_TALKS, refusals_printed, write
 from ladechat.export.conversation import talk_of_saved
 from ladechat.formats import ending
 from ladechat.refusing import fail, joined_with
@@ -85,10 +85,8 @@ def export(
         endings = joined_with("or", [f".{each}" for each in WRITERS_OF_TALKS])
         fail(f"A saved conversation has texts, and no passes for a film or a picture; end {out} {endings}.")
     saved = named(ConversationFolder(), text_of(name, "The name"))
-    try:
+    with refusals_printed():
         write(out, lambda: writer(talk_of_saved(saved, f"ladechat {__version__}")), force=force)
-    except ExportRefused as refused:
-        fail(str(refused))
 
 
 @app.command()

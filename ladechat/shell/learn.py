@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ladechat.checks import check_screen
-from ladechat.export.command import ExportRefused, check_target, run_lessons
+from ladechat.export.command import check_target, refusals_printed, run_lessons
 from ladechat.formats import ending
 from ladechat.refusing import fail
 
@@ -59,10 +59,8 @@ def _export(out: Path, scene: int | None, of_a_reader: bool, force: bool) -> Non
         fail("--restart and --no-save are about how far you are, and a page saves nothing; leave them out.")
     if scene == CHAPTERS:
         fail("The ten questions have no page, since nothing runs in them; begin with a scene from 1 to 7.")
-    try:
+    with refusals_printed():
         check_target(out, force=force)
         from ladechat.screens.learn.lesson_session import lesson_session
 
         run_lessons(lesson_session(), 0 if scene is None else scene - 1, out, force=force)
-    except ExportRefused as error:
-        fail(str(error))

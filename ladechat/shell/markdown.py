@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from rich.style import Style
 
@@ -20,11 +19,6 @@ _MARK = re.compile(r"`+|\*{1,2}")
 Piece = tuple[str, Style]
 
 
-class _Character(NamedTuple):
-    text: str
-    style: Style
-
-
 class MarkdownStream:
     """Turns pieces of Markdown into styled pieces, which may be printed at once.
 
@@ -33,7 +27,7 @@ class MarkdownStream:
     """
 
     def __init__(self) -> None:
-        self._line: list[_Character] = []  # what is not printed yet of the current line
+        self._line: list[Piece] = []  # the characters of what is not printed yet of the current line
         self._begins = True  # whether the beginning of the line is among it
         self._before = ""  # the character before it
         self._line_style = Style()
@@ -43,7 +37,7 @@ class MarkdownStream:
         """Yield what can be printed after this piece, which may begin and end anywhere."""
         for part in re.split("(\n)", text):
             if part != "\n":
-                self._line += (_Character(character, style) for character in part)
+                self._line += ((character, style) for character in part)
                 continue
             yield from self._go_on(whole=True)
             yield "\n", style
@@ -77,7 +71,7 @@ class MarkdownStream:
 
     @property
     def _written(self) -> str:
-        return "".join(character.text for character in self._line)
+        return "".join(character for character, _ in self._line)
 
     def _may_be_fence(self, written: str) -> bool:
         """Return whether a line is a fence, or may become one that closes the code."""
@@ -99,7 +93,7 @@ class MarkdownStream:
             del self._line[: heading.end()]
             self._line_style = HEADING
         elif bullet := _BULLET.match(written):
-            style = self._line[len(bullet[1])].style
+            _, style = self._line[len(bullet[1])]
             del self._line[: bullet.end()]
             yield f"{bullet[1]}• ", style
 
@@ -127,6 +121,6 @@ class MarkdownStream:
         """Yield the first characters of the line's rest."""
         taken, self._line = self._line[:count], self._line[count:]
         if taken:
-            self._before = taken[-1].text
+            self._before, _ = taken[-1]
         for text, own in taken:
             yield text, own + self._line_style + (style or Style())

@@ -1,11 +1,10 @@
 """`ladechat race`: decoders side by side on one question, animated on a terminal, as a table in a pipe."""
 
 import asyncio
-import contextlib
 import gc
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -15,16 +14,9 @@ import typer
 from ladechat.catalog import FIRST_QUESTION
 from ladechat.checks import System, check_screen, check_streams, is_given, refuse_more_words, text_of
 from ladechat.engine_options import EngineOptions
-from ladechat.export.command import ExportRefused, check_painting, check_target, run_race, size_of
+from ladechat.export.command import check_painting, check_target, refusals_printed, run_race, size_of
 from ladechat.formats import OF_A_RACE, ending
-from ladechat.options import (
-    PARAMETERS,
-    check_belong,
-    check_length,
-    option_of,
-    report,
-    with_engine_options,
-)
+from ladechat.options import PARAMETERS, check_belong, check_length, option_of, report, with_engine_options
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
 from ladechat.refusing import USAGE_ERROR, fail
@@ -80,7 +72,9 @@ def race(
     """Have several decoders answer one question, and watch them side by side (docs/race.md)."""
     check_length(max_new_tokens)
     report(settings_file)
-    _refuse_what_is_of_one_answer(context)
+    for name in OF_ONE_ANSWER:
+        if is_given(name, context):
+            fail(f"{option_of(name)} is for answers of one decoder; name those of a race with --decoders.")
     refuse_more_words(context)
     check_streams(STANDARD_OUTPUT)
     question = text_of(question, "The question")
@@ -108,7 +102,8 @@ def race(
         raise typer.Exit(_on_screen(measuring))
     code = _in_pipe(measuring)
     if export is not None and not code:
-        _export(measuring, export, cells, force)
+        with refusals_printed():
+            run_race(measuring, export, cells, force=force)
     raise typer.Exit(code)
 
 
@@ -141,30 +136,10 @@ def _check_export(out: Path | None, *, sized: bool, force: bool) -> None:
         fail(f"{out} is no name for a race; end it in .cast, .gif, .html or .svg.")
     if sized and ending(out) == "html":
         fail("--size is for films and pictures, and changes nothing in a page; leave it out.")
-    with _refusals():
+    with refusals_printed():
         check_target(out, force=force)
         if ending(out) == "gif":
             check_painting()
-
-
-def _export(measuring: Measuring, out: Path, cells: tuple[int, int], force: bool) -> None:
-    with _refusals():
-        run_race(measuring, out, cells, force=force)
-
-
-@contextlib.contextmanager
-def _refusals() -> Iterator[None]:
-    """Print why nothing is exported, and exit."""
-    try:
-        yield
-    except ExportRefused as error:
-        fail(str(error))
-
-
-def _refuse_what_is_of_one_answer(context: typer.Context) -> None:
-    for name in OF_ONE_ANSWER:
-        if is_given(name, context):
-            fail(f"{option_of(name)} is for answers of one decoder; name those of a race with --decoders.")
 
 
 def _in_terminal() -> bool:

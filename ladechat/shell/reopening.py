@@ -38,10 +38,8 @@ def latest(store: ConversationStore | None) -> SavedConversation:
 def named(folder: ConversationFolder, name: str, *, whole: bool = False) -> SavedConversation:
     """Return the conversation of this name; if there is none, or several, end the program with a message.
 
-    Args:
-        folder: the folder of the conversations.
-        name: the name of its file, or the end of that, as `short_name` returns it; or its title, or the start of it.
-        whole: whether the start of a title is not enough.
+    The name is that of its file, or the end of that, as `short_name` returns it; or its title, or, unless the `whole`
+    is wanted, the start of it.
     """
     wanted = " ".join(name.split()).casefold()
     listed = folder.listing().all

@@ -37,12 +37,8 @@ def conversation_for(
 ) -> Iterator[tuple[Conversation, EngineOptions]]:
     """Open the conversation to ask in, and save it at the end. What is impossible ends the program with a message.
 
-    Args:
-        where: the conversation.
-        engine: the options of the engine; the conversation's model answers unless another is named.
-        system: the system prompt of a new conversation; of an opened one only if it was typed.
-        context: what was typed.
-        preferences: the user's settings.
+    The conversation's model answers unless another is named. `system` is the system prompt of a new conversation; of an
+    opened one only if it was typed.
     """
     given = where.go_on, where.name is not None, where.keep
     if sum(given) > 1:

@@ -65,17 +65,8 @@ class Batch:
 
 
 class Chunks:
-    """The chunks of some texts, for training and held out.
-
-    Args:
-        texts: the texts to cut.
-        length: the maximum number of tokens of a chunk.
-        ahead: the number of tokens guessed ahead.
-        anchors: the number of anchors chosen in each chunk.
-
-    Attributes:
-        training: the chunks to train on.
-        held_out: the chunks to measure on.
+    """The chunks of some texts, of up to `length` tokens each: those to train on, and those held out to measure on. In
+    each chunk `anchors` places are chosen, after which `ahead` tokens are guessed.
 
     Raises:
         TrainRefused: there are too few chunks.

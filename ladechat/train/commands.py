@@ -37,14 +37,8 @@ ORDER = ("out", *(name for name in KINDS if name not in ("method", "out")))
 
 
 def _add(method: str, help: str, kinds: dict[str, Any], left_out: Collection[str] = (), **defaults: Any) -> None:
-    """Add the command of a method, with the options of `TrainOptions` but those that are left out.
-
-    Args:
-        method: its name.
-        help: what it does.
-        kinds: the types of the options that are others than in `TrainOptions`, by name.
-        left_out: the options that it does not have.
-        defaults: the defaults that are others than in `TrainOptions`.
+    """Add the command of a method, with the options of `TrainOptions` but those that are left out. `kinds` and
+    `defaults` are the types and defaults that are others than there, by the name of the option.
     """
 
     def called(**given: Any) -> None:

@@ -74,13 +74,7 @@ class Needs:
 
 
 def needs(shape: Shape, recipe: Recipe, itemsize: int) -> Needs:
-    """Estimate the memory and disk space of a training, from shapes alone.
-
-    Args:
-        shape: the sizes of the model.
-        recipe: the recipe of the training.
-        itemsize: the bytes of one number of the model.
-    """
+    """Estimate the memory and disk space of a training from shapes alone; a number has `itemsize` bytes."""
     d, ahead = shape.width, recipe.ahead
     learnt = ahead * d * d + (ahead * d if recipe.method == "medusa" else 0)
     tokens = recipe.batch * recipe.length
@@ -130,14 +124,8 @@ def operations(shape: Shape, recipe: Recipe) -> float:
 
 
 def check_room(need: Needs, text_tokens: int, free_memory: int | None, free_disk: int, device: str) -> None:
-    """Refuse a training that does not fit.
-
-    Args:
-        need: its needs, for a model that is loaded.
-        text_tokens: the number of tokens still to be written.
-        free_memory: the free bytes on the device; None if unknown.
-        free_disk: the free bytes on the disk of the files.
-        device: the device's name.
+    """Refuse a training that does not fit, of a model that is loaded, with so many tokens of text still to be written.
+    Free memory and disk space are in bytes; None if unknown.
 
     Raises:
         TrainRefused: not enough memory or disk space; the message has the figures, and what to do.

@@ -69,13 +69,8 @@ class Context:
 
 @torch.no_grad()
 def read(base: Base, tokens: Tensor, layers: Sequence[int], keep_all: bool = False) -> Context:
-    """Run the model over chunks.
-
-    Args:
-        base: the model.
-        tokens: (B, T), padded at the right: no row sees what comes after it.
-        layers: the layers whose inputs are requested.
-        keep_all: whether to store the output of each layer, too.
+    """Run the model over chunks, (B, T) tokens padded at the right: no row sees what comes after it. Store the inputs
+    of some layers, and with `keep_all` the output of each layer, too.
     """
     loop, (count, length) = base.loop, tokens.shape
     positions = np.tile(np.arange(length), (count, 1))
@@ -105,15 +100,9 @@ class PseudoPass:
 def pseudo_pass(
     base: Base, context: Context, batch: Batch, maps: TransferMaps, sight: bool = True, keep_all: bool = False
 ) -> PseudoPass:
-    """Run the pseudo rows of the anchors through the upper layers; gradients flow to the maps.
-
-    Args:
-        base: the model.
-        context: the result of `read` for the batch, with the inputs of the maps' layers.
-        batch: the chunks and anchors.
-        maps: the maps that make the rows.
-        sight: whether a row sees the earlier rows of its anchor.
-        keep_all: see `read`.
+    """Run the pseudo rows of the anchors through the upper layers; gradients flow to the maps. `context` is the result
+    of `read` for the batch, with the inputs of the maps' layers. With `sight` a row sees the earlier rows of its
+    anchor.
     """
     loop, (count, anchors) = base.loop, batch.anchors.shape
     mask, places = _layout(base, batch, len(maps.layers), sight)

@@ -11,7 +11,6 @@ import typer
 from ladechat.engine_options import Device, Dtype, Model
 from ladechat.files import open_file
 
-METHODS = ("transfer", "medusa")
 LOSSES = ("ce", "kl")
 
 MOST_AHEAD = 16
@@ -26,7 +25,7 @@ class TrainRefused(ValueError):
 class Recipe:
     """All that decides the numbers a training ends with: a checkpoint is resumed only by the same recipe."""
 
-    method: str  # one of `METHODS`
+    method: str  # "transfer" or "medusa"
     base: str  # the fingerprint of the model
     layers: tuple[int, ...]  # (k,), the decoder layer before which each pseudo row enters; for Medusa k zeros
     sight: bool  # whether a pseudo row sees the earlier ones of its anchor
@@ -58,7 +57,7 @@ class TrainOptions:
     `ladechat train transfer`; `ladechat.train.commands` has what is another for Medusa and for a sweep.
     """
 
-    method: str  # one of `METHODS`, or "sweep"
+    method: str  # as in `Recipe`, or "sweep"
     model: Model
     device: Device
     dtype: Dtype

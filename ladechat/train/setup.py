@@ -29,12 +29,7 @@ RUNS_OF_A_SWEEP = 3
 
 @dataclass(frozen=True)
 class Setup:
-    """The objects that training needs.
-
-    Attributes:
-        options: options with the layers filled in.
-        fingerprint: the fingerprint of the model.
-    """
+    """The objects that training needs: options with the layers filled in, the fingerprint of the model."""
 
     loaded: LoadedModel
     base: Base

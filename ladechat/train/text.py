@@ -179,17 +179,11 @@ def _up_to_the_end(ids: list[int], ends: frozenset[int]) -> list[int]:
 class TextFile:
     """Texts in a file of JSON lines: a header, then one batch a line. A half-written last line is ignored.
 
-    Args:
-        path: the file; it is created if it is missing.
-        made_by: all that the text depends on: the model, the seed …
-        vocabulary: the number of token ids; higher ids are refused.
-
-    Attributes:
-        batches: the number of batches.
-        texts: the texts of all batches.
+    It is created if it is missing. `made_by` is all that the text depends on: the model, the seed …
 
     Raises:
-        TrainRefused: the file is something else, damaged, or was made with other options.
+        TrainRefused: the file is something else, damaged, or was made with other options, or has ids beyond the
+            vocabulary.
         OSError: it cannot be read or written.
     """
 

@@ -192,6 +192,16 @@ async def test_every_lane_shows_the_last_line_of_its_answer_in_a_low_terminal() 
         await until(lambda: sum(last in row for row in screen_of(pilot)) == len(views), pilot)
 
 
+async def test_the_remarks_leave_the_lanes_their_rows_in_the_lowest_terminals_and_no_row_begins_with_a_dot() -> None:
+    for size in ((57, 12), (40, 10)):
+        async with Room().at_start(size=size) as (pilot, room):
+            await press(pilot, "end", brings=lambda: room.track.at_end and "identical" in room.remarks)
+            remarks = room.screen.query_one("#race-remarks", Remarks)
+            assert 1 <= remarks.size.height <= size[1] // 4
+            rows = [row for width in range(20, 100) for row in remarks.rows(width, 0)]
+            assert len(rows) > 80 * 3 and not any(row[0][0].startswith("·") for row in rows)
+
+
 # --- measuring, and leaving -------------------------------------------------------------------------------------------
 
 

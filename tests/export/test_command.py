@@ -11,9 +11,10 @@ from rich.style import Style
 from typer.testing import CliRunner, Result
 
 from ladechat.export.cells import Cell
-from ladechat.export.command import WRITERS, Wanted
+from ladechat.export.command import WRITERS_OF_TALKS
+from ladechat.export.conversation import Talk
 from ladechat.export.film import Frame, Reel
-from ladechat.formats import FORMATS
+from ladechat.formats import FILMS, FORMATS
 from ladechat.protocol import Step
 from ladechat.session.recordings.recording import Recording
 from ladechat.shell import cli
@@ -65,7 +66,7 @@ def test_a_format_that_is_named_wins_over_the_ending(tmp_path: Path) -> None:
 
 
 def test_every_format_that_is_offered_is_written() -> None:
-    assert set(FORMATS) == set(WRITERS)
+    assert set(FORMATS) == {*FILMS, "svg", *WRITERS_OF_TALKS}
 
 
 def test_a_picture_shows_the_step_that_was_asked_for_and_fetches_nothing(tmp_path: Path) -> None:
@@ -156,11 +157,11 @@ def test_what_appears_while_a_film_is_drawn_is_not_overwritten_either(
 ) -> None:
     out = tmp_path / "talk.md"
 
-    def drawn_slowly(recording: Recording, wanted: Wanted) -> str:
+    def drawn_slowly(talk: Talk) -> str:
         out.write_text("mine")
         return "an export"
 
-    monkeypatch.setattr("ladechat.export.command.WRITERS", {"md": drawn_slowly})
+    monkeypatch.setattr("ladechat.export.command.WRITERS_OF_TALKS", {"md": drawn_slowly})
     check_refused(export(GOLDEN[-1], out), "exists already")
     assert out.read_text() == "mine"
 

@@ -15,7 +15,6 @@ from ladechat.lessons.scene import (
     Scene,
     Task,
     at_step,
-    by_tokens,
     quoted,
     set_to,
 )
@@ -33,7 +32,12 @@ def at_end(run: Run) -> bool:
 
 SAY, END = Say("It begins."), Say("It ends.")
 LOOK = LookCard(at_step(2), lambda run: f"{run.passes} passes")
-PREDICT = Predict("How many?", ("one", "two"), by_tokens(2), lambda run: f"{len(run.last.token_ids)} came")
+PREDICT = Predict(
+    "How many?",
+    ("one", "two"),
+    lambda run: min(len(run.last.token_ids), 2) - 1,
+    lambda run: f"{len(run.last.token_ids)} came",
+)
 TASK = Task(
     "Move W.", "window", set_to("window", "W", 1, 1), lambda before, after: f"{before.passes} then {after.passes}"
 )

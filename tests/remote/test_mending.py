@@ -2,7 +2,7 @@
 
 import pytest
 
-from ladechat.remote.mending import pass_tokens
+from ladechat.remote.dialects.vllm import pass_tokens
 
 
 @pytest.mark.parametrize(

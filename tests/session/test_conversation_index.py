@@ -102,11 +102,12 @@ def test_an_index_that_is_missing_or_damaged_is_made_anew(damage: str, tmp_path:
 
 
 def test_an_index_that_is_damaged_while_it_is_used_still_finds(tmp_path: Path) -> None:
-    listing = three(tmp_path).listing()
+    store = three(tmp_path)
+    listing = store.listing()
     (tmp_path / NAME).write_bytes(b"no database" * 100)
     assert titles(listing, "n-gram pool") == ["Phrase", "Words"]
-    listing.drop(listing.all[0])
-    assert titles(listing, "n-gram") == ["Words"]
+    store.delete(listing.all[0])
+    assert titles(store.listing(), "n-gram") == ["Words"]
 
 
 @pytest.mark.parametrize("without", ["full-text search", "a place"])
@@ -119,8 +120,8 @@ def test_without_an_index_all_files_are_searched(without: str, tmp_path: Path, m
     listing = store.listing()
     assert isinstance(listing, ScannedConversations)
     assert titles(listing, "n-gram pool") == ["Phrase", "Words"] and titles(listing) == ["Phrase", "Words", "Other"]
-    listing.drop(listing.all[0])
-    assert titles(listing, "n-gram pool") == ["Words"]
+    store.delete(listing.all[0])
+    assert titles(store.listing(), "n-gram pool") == ["Words"]
 
 
 def test_only_its_user_can_read_the_index_and_what_is_deleted_leaves_it(tmp_path: Path) -> None:

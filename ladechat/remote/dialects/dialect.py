@@ -22,11 +22,9 @@ class Reader(Protocol):
 
     def read(self, event: Any) -> Iterator[Report]:
         """Yield what an event tells."""
-        ...
 
     def end(self) -> Iterator[Report]:
         """Yield what is left once the stream has ended; its last is an `Ended`, unless the stream broke off."""
-        ...
 
 
 class Dialect(Protocol):
@@ -48,11 +46,9 @@ class Dialect(Protocol):
         Raises:
             ServerFault: that cannot be answered.
         """
-        ...
 
     def reader(self, asked: Asked) -> Reader:
         """Return the reader of its answer."""
-        ...
 
 
 def reason_of(finish: str, asked: Asked, tokens: int | None) -> Ended:

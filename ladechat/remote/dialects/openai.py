@@ -4,13 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import msgspec
-
 from ladechat.protocol import ServerFigures, Settings
 from ladechat.remote.connection import Connection
 from ladechat.remote.dialects.dialect import Request, reason_of
 from ladechat.remote.json_values import at, count_at, text_at
-from ladechat.remote.reports import Asked, Ended, Prompt, Report, Tokens, step_of
+from ladechat.remote.reports import Asked, Ended, Prompt, Report, Tokens, step_of, with_known
 
 CHAT = "/chat/completions"
 
@@ -82,8 +80,7 @@ class ChatReader:
 
     def add_figures(self, **known: float | int | None) -> None:
         """Add figures of the server, those that are not None."""
-        reported = {name: value for name, value in known.items() if value is not None}
-        self.figures = msgspec.structs.replace(self.figures, **reported)
+        self.figures = with_known(self.figures, **known)
 
     def prompt(self, event: Any) -> Prompt:
         """Return what the first chunk tells of the prompt."""

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import msgspec
-
 from ladechat.engine_process.thoughts import TOKENS_OF_A_MARK
 from ladechat.protocol import ServerFigures
 from ladechat.protocol.values import RIVALS
@@ -16,7 +14,7 @@ from ladechat.remote.connection import Connection
 from ladechat.remote.dialects.dialect import Request, reason_of
 from ladechat.remote.faults import NotThere, ServerFault
 from ladechat.remote.json_values import at, count_at, counts_at, list_at, logprob_at, text_at
-from ladechat.remote.reports import Asked, Prompt, Report, rivals_of, step_of
+from ladechat.remote.reports import Asked, Prompt, Report, rivals_of, step_of, with_known
 from ladechat.remote.thoughts import OPEN
 
 SEEDS = 2**32
@@ -34,7 +32,7 @@ class SGLang:
         """Return the request for an answer, after the server has made the prompt's tokens of the conversation."""
         question = {"model": asked.model, "messages": asked.chat(), "continue_final_message": asked.goes_on}
         question |= asked.of_template
-        prompt = counts_at(await connection.post(f"{connection.address.root}/tokenize", question), "tokens")
+        prompt = counts_at(await connection.fetch(f"{connection.address.root}/tokenize", question), "tokens")
         if not prompt:
             hint = "SGLang of this autumn does; update the server."
             raise ServerFault(f"{connection.address.host} does not tell the tokens of a conversation.", hint)
@@ -57,7 +55,7 @@ class SGLang:
         """Return whether a prompt with this end has the first mark of the thoughts, as some chat templates write it."""
         question = {"model": model, "tokens": end, "skip_special_tokens": False}
         try:
-            answer = await connection.post(f"{connection.address.root}/detokenize", question)
+            answer = await connection.fetch(f"{connection.address.root}/detokenize", question)
         except NotThere:
             return False
         return text_at(answer, "text").rstrip().endswith(OPEN)
@@ -113,16 +111,14 @@ class GenerateReader:
         return replace(step, passes=max(1, checked - self._checked + (self._tokens == 0 and checked > 0)))
 
     def _take_figures(self, meta: Any, tokens: int, checked: int | None) -> None:
-        accepted = count_at(meta, "spec_accept_token_num")
-        known = {
-            "prompt_tokens": count_at(meta, "prompt_tokens"),
-            "tokens": tokens or None,
-            "passes": None if checked is None else checked + 1,
-            "accepted": accepted,
-            "drafted": count_at(meta, "spec_draft_token_num"),
-        }
-        reported = {name: value for name, value in known.items() if value is not None}
-        self._figures = msgspec.structs.replace(self._figures, **reported)
+        self._figures = with_known(
+            self._figures,
+            prompt_tokens=count_at(meta, "prompt_tokens"),
+            tokens=tokens or None,
+            passes=None if checked is None else checked + 1,
+            accepted=count_at(meta, "spec_accept_token_num"),
+            drafted=count_at(meta, "spec_draft_token_num"),
+        )
 
     def end(self) -> Iterator[Report]:
         """Yield the end, if the stream has one."""

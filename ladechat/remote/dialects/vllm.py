@@ -4,14 +4,13 @@ Chunks hold several passes where the reader is slow, or `--stream-interval` is a
 drafts come with `--per-request-spec-decode-metrics`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from ladechat.protocol.values import RIVALS
 from ladechat.remote.dialects.openai import ChatReader, OpenAI
 from ladechat.remote.json_values import at, count_at, counts_at, list_at, logprob_at, number_at, text_at
-from ladechat.remote.mending import pass_tokens
 from ladechat.remote.reports import Asked, Ended, Prompt, Report, rivals_of, step_of
 
 
@@ -89,3 +88,29 @@ class VLLMReader(ChatReader):
             self.add_figures(passes=len(passes))
         mended = passes if passes is not None and passes != self._chunks else []
         return replace(super().ended(finish), pass_tokens=mended)
+
+
+def pass_tokens(chunks: Sequence[int], accepted: Sequence[int]) -> list[int] | None:
+    """Return the tokens of each pass, from those of each chunk, and from the accepted drafts of each pass that had
+    some, as the server tells them at the end; None if they do not fit each other.
+
+    A pass with drafts gives those that it accepts and one more; a pass without gives one, as does the prompt's. A chunk
+    is one pass, or several that went on together: chunks of 1, 3 and 3 tokens after which the server tells 2, 0 and 1
+    accepted drafts were passes of 1, 3, 1 and 2 tokens.
+    """
+    passes: list[int] = []
+    drafted = 0
+    for place, tokens in enumerate(chunks):
+        left = tokens
+        if not passes:
+            passes.append(1)
+            left -= 1
+        while left and drafted < len(accepted) and accepted[drafted] + 1 <= left:
+            passes.append(accepted[drafted] + 1)
+            left -= passes[-1]
+            drafted += 1
+        if left > 1 and place == len(chunks) - 1 and drafted == len(accepted) - 1:
+            passes.append(left)  # the last pass is cut where the answer ends
+            left, drafted = 0, drafted + 1
+        passes += [1] * left
+    return passes if drafted == len(accepted) else None

@@ -244,7 +244,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         else:
             await self._list_anew(conversation)
 
-    def action_delete(self) -> None:
+    async def action_delete(self) -> None:
         """Delete the conversation. It can be restored until the program ends."""
         conversation = self._chosen
         assert conversation is not None
@@ -256,8 +256,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
             self._say(f"It cannot be deleted: {error.strerror or error}.")
         else:
             place = self._found.index(conversation)
-            self._listing.drop(conversation)
-            self._show(place)
+            await self._list_anew(next(iter((*self._found[place + 1 :], *self._found[:place][-1:])), None))
             self._say(DELETED.format(conversation.title))
 
     async def action_undo(self) -> None:

@@ -50,12 +50,10 @@ class Conversation:
 
     Args:
         system: the system prompt of new conversations; the first message of each.
-        max_new_tokens: the longest answer, in tokens; None: the engine's default.
         model: the name of the model that answers, as it was requested.
         store: saves the answers; None: nothing is saved.
 
     Attributes:
-        tree: all exchanges.
         pending: the question that is being answered.
         unanswered: the last question, if it has no answer in the conversation: none was started, or it was broken off.
         continuing: whether the last answer is being continued.
@@ -123,11 +121,8 @@ class Conversation:
         return bool(self.exchanges)
 
     def ask(self, text: str, place: int | None = None) -> Generate:
-        """Return the command that asks for an answer to `text`.
-
-        Args:
-            text: the question.
-            place: the index of the first exchange that it replaces, until its answer fails; None: it replaces none.
+        """Return the command that asks for an answer to `text`, which replaces the exchanges from this place on, until
+        its answer fails; None: it replaces none.
         """
         self.turn += 1
         self.unanswered = None
@@ -138,11 +133,9 @@ class Conversation:
         return Generate(turn=self.turn, messages=[*self.messages, self.pending], max_new_tokens=self.max_new_tokens)
 
     def go_on(self, eos_ids: Collection[int]) -> Generate:
-        """Return the command that continues the last answer after its last token, in the same turn if that is known,
-        and with the prompt that it started with: its system prompt, and its switch for thinking.
-
-        Args:
-            eos_ids: the token ids that end an answer.
+        """Return the command that continues the last answer after its last token, which is none of those that end one,
+        in the same turn if that is known, and with the prompt that it started with: its system prompt, and its switch
+        for thinking.
 
         Raises:
             CannotContinue: the last question has no answer, the answer is complete, or another model wrote it.

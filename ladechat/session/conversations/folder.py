@@ -11,15 +11,7 @@ from platformdirs import user_data_path
 
 from ladechat.files import NO_FILE, append_line, cannot_be_read, matching, why_unread
 from ladechat.protocol import encode
-from ladechat.session.conversations.saved import (
-    SUFFIX,
-    FileLine,
-    Pinned,
-    Renamed,
-    SavedConversation,
-    read,
-    shortened,
-)
+from ladechat.session.conversations.saved import SUFFIX, FileLine, Pinned, Renamed, SavedConversation, read, shortened
 from ladechat.session.conversations.search import Listed, Listing, ScannedConversations
 
 if TYPE_CHECKING:  # SQLite is imported with the first list: a chat needs none
@@ -38,11 +30,8 @@ class ConversationInUse(Exception):
 class ConversationFolder:
     """All saved conversations. Several programs may use the folder at once.
 
-    Args:
-        folder: the folder of the files; by default in the user's data folder.
-
     Attributes:
-        folder: the folder of the files.
+        folder: the folder of the files; by default in the user's data folder.
         deleted: the deleted conversations that can be restored, in the order of their deletion.
         unread: why some conversations could not be read, and what to do, in a sentence; "" if all could.
     """
@@ -71,12 +60,11 @@ class ConversationFolder:
     def listing(self, go_on: "GoOn" = lambda *_: True) -> Listing:
         """Return a list of all saved conversations that can be searched. Only files that have changed since the last
         list are read; those that cannot be read are left to `unread`.
-
-        Args:
-            go_on: see `index.GoOn`.
         """
         try:
-            from ladechat.session.conversations.index import ConversationIndex, NoIndex
+            import sqlite3
+
+            from ladechat.session.conversations.index import ConversationIndex
         except ImportError:  # a Python without SQLite
             return ScannedConversations(self.conversations())
         self._purge()
@@ -86,7 +74,8 @@ class ConversationFolder:
         self._index = self._index or ConversationIndex(self.folder, self.read)
         try:
             self._index.update(go_on)
-        except NoIndex:
+        except (sqlite3.Error, OSError):
+            self._index.close()
             return ScannedConversations(self.conversations())
         return self._index
 

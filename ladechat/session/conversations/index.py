@@ -8,15 +8,20 @@ import contextlib
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
 from ladechat.files import create_private
 from ladechat.session.conversations.saved import BETWEEN, SUFFIX, SavedConversation
-from ladechat.session.conversations.search import Listed, ScannedConversations, folded, place_in_list
+from ladechat.session.conversations.search import (
+    IndexedConversation,
+    Listed,
+    ScannedConversations,
+    folded,
+    place_in_list,
+)
 
 NAME = "search.sqlite"
 VERSION = 1
@@ -51,93 +56,52 @@ GoOn = Callable[[int, int], bool]
 """Called with the numbers of files read and to read; returns whether to go on."""
 
 
-class NoIndex(Exception):
-    """Raised where there can be no index: SQLite has no full-text search, or the folder cannot be written."""
-
-
-@dataclass(frozen=True)
-class IndexedConversation:
-    """A saved conversation as the index knows it; the attributes are those of `SavedConversation`."""
-
-    path: Path
-    title: str
-    when: datetime
-    model: str
-    questions: int
-    pinned: bool
-
-
 class ConversationIndex:
-    """Finds conversations by phrases, and by words that begin with the typed ones.
-
-    Args:
-        folder: the folder of the conversations.
-        read: reads one of them.
-    """
+    """Finds the conversations of a folder by phrases, and by words that begin with the typed ones."""
 
     def __init__(self, folder: Path, read: Read) -> None:
         self._folder, self._read = folder, read
         self._path = folder / NAME
         self._database: sqlite3.Connection | None = None
         self._updating = Lock()
-        self._listed: dict[int, Listed] = {}  # by the key in the database, in the order of the list
-        self._instead: ScannedConversations | None = None
-        self.all: list[Listed] = []
+        self._listed: dict[int, IndexedConversation] = {}  # by the key in the database, in the order of the list
+        self.all: list[IndexedConversation] = []
 
     def update(self, go_on: GoOn) -> None:
         """Read what has changed. If `go_on` ends it, the rest is left for another time.
 
         Raises:
-            NoIndex: there can be no index.
+            sqlite3.Error: SQLite has no full-text search, or another program is writing the database.
+            OSError: the folder cannot be written.
         """
         with self._updating:
             try:
                 self._update(go_on)
             except sqlite3.Error as error:
                 if _is_busy(error):
-                    raise NoIndex(str(error)) from error
-                self.discard()
-                try:
-                    self._update(go_on)
-                except sqlite3.Error as again:
-                    self.discard()
-                    raise NoIndex(str(again)) from again
+                    raise
+                self.close()
+                for path in (self._path, self._path.with_name(f"{NAME}-journal")):
+                    with contextlib.suppress(OSError):
+                        path.unlink()
+                self._update(go_on)
 
-    def find(self, typed: str) -> list[Listed]:
+    def find(self, typed: str) -> Sequence[Listed]:
         """Return the matching conversations; all if nothing is typed."""
         words = WORDS.findall(_apart(folded(typed)))
         if not words:
             return self.all
-        if self._instead is None:
-            try:
-                return self._found(words)
-            except sqlite3.Error:  # damaged since it was opened
-                self.discard()
-                files = (self._read(one.path) for one in self.all)
-                self._instead = ScannedConversations(one for one in files if one is not None)
-                self.all = self._instead.all
-        return self._instead.find(typed)
-
-    def drop(self, conversation: Listed) -> None:
-        """Leave a conversation out, whose file was just removed."""
-        if self._instead is not None:
-            self._instead.drop(conversation)
-            return
-        self.all.remove(conversation)
-        self._listed = {key: one for key, one in self._listed.items() if one is not conversation}
+        try:
+            return self._found(words)
+        except sqlite3.Error:  # damaged since it was opened: the next update makes another
+            files = (self._read(one.path) for one in self.all)
+            return ScannedConversations(one for one in files if one is not None).find(typed)
 
     def close(self) -> None:
         """Close the database."""
         if self._database is not None:
             self._database.close()
             self._database = None
-
-    def discard(self) -> None:
-        """Remove the database: the next update makes another."""
-        self.close()
-        for path in (self._path, self._path.with_name(f"{NAME}-journal")):
-            with contextlib.suppress(OSError):
-                path.unlink()
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -147,7 +111,9 @@ class ConversationIndex:
         there = dict(_files(self._folder))
         changed = sorted(name for name, state in there.items() if known.get(name, ())[1:] != state)
         gone = [known[name][0] for name in known.keys() - there.keys()]
-        self._remove(gone + [known[name][0] for name in changed if name in known])
+        removed = gone + [known[name][0] for name in changed if name in known]
+        for table, key in (("conversation", "id"), ("said", "rowid")):
+            database.executemany(f"DELETE FROM {table} WHERE {key} = ?", [(one,) for one in removed])
         if gone and sqlite3.sqlite_version_info < ERASES_AT_ONCE:
             database.execute("INSERT INTO said (said) VALUES ('optimize')")
         for done, name in enumerate(changed):
@@ -157,24 +123,19 @@ class ConversationIndex:
                     break
             conversation = self._read(self._folder / name)
             if conversation is not None:
-                self._add(conversation, *there[name])
+                _add(database, conversation, *there[name])
         database.commit()
         listed = [(key, self._from(*row)) for key, *row in database.execute(_LISTED)]
         self._listed = dict(sorted(listed, key=lambda pair: place_in_list(pair[1]), reverse=True))
         self.all = list(self._listed.values())
-        self._instead = None
 
     def _opened(self) -> sqlite3.Connection:
         """Return the database, which is created if it is missing, or of another version."""
         if self._database is not None and self._path.exists():
             return self._database
         self.close()
-        try:
+        with contextlib.suppress(FileExistsError):
             os.close(create_private(self._path))
-        except FileExistsError:
-            pass
-        except OSError as error:
-            raise NoIndex(str(error)) from error
         self._database = database = sqlite3.connect(self._path, check_same_thread=False)
         database.execute("PRAGMA secure_delete = ON")
         (version,) = database.execute("PRAGMA user_version").fetchone()
@@ -186,26 +147,15 @@ class ConversationIndex:
                 database.execute("INSERT INTO said (said, rank) VALUES ('secure-delete', 1)")
         return database
 
-    def _remove(self, ids: list[int]) -> None:
-        assert self._database is not None
-        for table, key in (("conversation", "id"), ("said", "rowid")):
-            self._database.executemany(f"DELETE FROM {table} WHERE {key} = ?", [(one,) for one in ids])
-
-    def _add(self, conversation: SavedConversation, size: int, changed: int) -> None:
-        assert self._database is not None
-        one = conversation
-        row = (one.path.name, size, changed, one.title, one.when.timestamp(), one.model, one.questions, one.pinned)
-        key = self._database.execute(_ADDED, row).lastrowid
-        text = _apart(one.folded).replace(BETWEEN, END_OF_MESSAGE)
-        self._database.execute("INSERT INTO said (rowid, text) VALUES (?, ?)", (key, text))
-
-    def _from(self, name: str, title: str, moment: float, model: str, questions: int, pinned: int) -> Listed:
+    def _from(
+        self, name: str, title: str, moment: float, model: str, questions: int, pinned: int
+    ) -> IndexedConversation:
         when = datetime.fromtimestamp(moment).astimezone()
         return IndexedConversation(self._folder / name, title, when, model, questions, bool(pinned))
 
     # --- finding ------------------------------------------------------------------------------------------------------
 
-    def _found(self, words: list[str]) -> list[Listed]:
+    def _found(self, words: list[str]) -> list[IndexedConversation]:
         """Return those with the phrase, then those with all the words; each word may go on."""
         first = self._matching(f'"{" ".join(words)}" *', MOST_FIRST) if len(words) > 1 else set()
         matches = self._matching(" AND ".join(f'"{word}" *' for word in words))
@@ -225,6 +175,13 @@ _ADDED = (
     "INSERT INTO conversation (name, size, changed, title, moment, model, questions, pinned) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
+
+
+def _add(database: sqlite3.Connection, one: SavedConversation, size: int, changed: int) -> None:
+    row = (one.path.name, size, changed, one.title, one.when.timestamp(), one.model, one.questions, one.pinned)
+    key = database.execute(_ADDED, row).lastrowid
+    text = _apart(one.folded).replace(BETWEEN, END_OF_MESSAGE)
+    database.execute("INSERT INTO said (rowid, text) VALUES (?, ?)", (key, text))
 
 
 def _files(folder: Path) -> Iterator[tuple[str, tuple[int, int]]]:

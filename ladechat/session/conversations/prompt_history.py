@@ -15,14 +15,11 @@ MOST_CHARACTERS = 20_000
 
 
 class PromptHistory:
-    """Reads and adds questions. A history that cannot be read is replaced by a new one, and failures to write are
-    ignored.
+    """Reads and adds questions in a file that only its owner can read, by default in the user's data folder. A history
+    that cannot be read is replaced by a new one, and failures to write are ignored.
 
     Several programs may add at once. A question added at the moment in which another program shortens the file may be
     lost.
-
-    Args:
-        path: the file, which only its owner can read; by default in the user's data folder.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -37,7 +34,8 @@ class PromptHistory:
         found, problem = read_saved(self._path, _lines_and_questions)
         lines, questions = found or (0, [])
         if lines > 2 * MOST_QUESTIONS:
-            self._replace(questions[-MOST_QUESTIONS:])
+            with contextlib.suppress(OSError):
+                replace_file(self._path, b"".join(map(_line, questions[-MOST_QUESTIONS:])), PRIVATE)
         return questions[-MOST_QUESTIONS:], problem
 
     def add(self, question: str) -> None:
@@ -51,10 +49,6 @@ class PromptHistory:
                 append_line(descriptor, _line(question))
             finally:
                 os.close(descriptor)
-
-    def _replace(self, questions: list[str]) -> None:
-        with contextlib.suppress(OSError):
-            replace_file(self._path, b"".join(map(_line, questions)), PRIVATE)
 
 
 def _line(question: str) -> bytes:

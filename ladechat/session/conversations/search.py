@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 from pathlib import Path
@@ -13,21 +14,20 @@ CHARACTERS_AROUND = 25
 """The most characters of an excerpt before and after the match."""
 
 
-class Listed(Protocol):
-    """What a list shows of a saved conversation; see `SavedConversation`, which has more."""
+@dataclass(frozen=True)
+class IndexedConversation:
+    """A saved conversation as the index knows it; the attributes are those of `SavedConversation`."""
 
-    @property
-    def path(self) -> Path: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def when(self) -> datetime: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def questions(self) -> int: ...
-    @property
-    def pinned(self) -> bool: ...
+    path: Path
+    title: str
+    when: datetime
+    model: str
+    questions: int
+    pinned: bool
+
+
+Listed = SavedConversation | IndexedConversation
+"""What a list shows."""
 
 
 class Listing(Protocol):
@@ -40,9 +40,6 @@ class Listing(Protocol):
     def find(self, typed: str) -> Sequence[Listed]:
         """Return the matching conversations; all if nothing is typed."""
 
-    def drop(self, conversation: Listed) -> None:
-        """Leave a conversation out, whose file was just removed."""
-
 
 def place_in_list(conversation: Listed) -> tuple[bool, datetime, str]:
     """Return what a list is sorted by, in reverse."""
@@ -52,34 +49,18 @@ def place_in_list(conversation: Listed) -> tuple[bool, datetime, str]:
 class ScannedConversations:
     """Finds conversations by reading all their texts, where there is no index.
 
-    For "pool of n-grams", conversations with the phrase come first, then those with "n-grams" and "pool" anywhere. More
-    typed letters can only narrow the matches, so only these are searched again.
-
-    Args:
-        conversations: all conversations.
+    For "pool of n-grams", conversations with the phrase come first, then those with "n-grams" and "pool" anywhere.
     """
 
     def __init__(self, conversations: Iterable[SavedConversation]) -> None:
-        texts = [(one, one.folded) for one in conversations]
-        self._texts: list[tuple[Listed, str]] = sorted(texts, key=lambda pair: place_in_list(pair[0]), reverse=True)
-        self.all: list[Listed] = [one for one, _ in self._texts]
-        self._typed, self._left = "", self._texts
+        self.all = sorted(conversations, key=place_in_list, reverse=True)
 
-    def find(self, typed: str) -> list[Listed]:
+    def find(self, typed: str) -> list[SavedConversation]:
         """Return the matching conversations; all if nothing is typed."""
         phrase = folded(typed)
-        if not phrase.startswith(self._typed):
-            self._left = self._texts
         words = phrase.split()
-        self._left = [(one, text) for one, text in self._left if all(word in text for word in words)]
-        self._typed = phrase
-        return [one for one, _ in sorted(self._left, key=lambda pair: phrase not in pair[1])]
-
-    def drop(self, conversation: Listed) -> None:
-        """Leave a conversation out, whose file was just removed."""
-        self._texts = [pair for pair in self._texts if pair[0] is not conversation]
-        self.all.remove(conversation)
-        self._typed, self._left = "", self._texts
+        found = [one for one in self.all if all(word in one.folded for word in words)]
+        return sorted(found, key=lambda one: phrase not in one.folded)
 
 
 class MatchPlace(NamedTuple):

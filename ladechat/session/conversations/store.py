@@ -14,13 +14,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from ladechat.files import (
-    append_line,
-    create_private,
-    is_there,
-    matching,
-    sync_in_background,
-)
+from ladechat.files import append_line, create_private, is_there, matching, sync_in_background
 from ladechat.protocol import Exchange, encode
 from ladechat.session.conversations.folder import ConversationFolder, lock
 from ladechat.session.conversations.saved import (
@@ -49,9 +43,6 @@ class ConversationStore(ConversationFolder):
 
     A failed write is tried again with the next answer. If the file was removed or emptied meanwhile, the next answer
     creates another file, with the whole conversation.
-
-    Args:
-        folder: the folder of the files; by default in the user's data folder.
 
     Attributes:
         path: the file of the current conversation; None before it has one.

@@ -33,10 +33,8 @@ class UnreadableRecording(ValueError):
 
 
 class RecordingReader:
-    """Reads the events of a recording in parts: `fetch` reads one, and may wait for a disk; `decoded` decodes it.
-
-    Args:
-        path: the file. It is open until all is read, or until `close`.
+    """Reads the events of a recording in parts: `fetch` reads one, and may wait for a disk; `decoded` decodes it. The
+    file is open until all is read, or until `close`.
 
     Attributes:
         notices: messages about its version, if any.

@@ -22,11 +22,8 @@ class Turn:
 
 
 class RecordingClock:
-    """The clock of a recording: seconds since the first event. A restarted engine begins at 0 again; its header has the
-    time.
-
-    Args:
-        idle_limit: the length to which pauses are shortened, in seconds; None: pauses stay as they are.
+    """The clock of a recording: seconds since the first event, with pauses shortened to `idle_limit`, if there is one.
+    A restarted engine begins at 0 again; its header has the time.
     """
 
     def __init__(self, idle_limit: float | None) -> None:
@@ -49,24 +46,15 @@ class RecordingClock:
 
 
 class Recording(RecordingReader):
-    """A recording, as far as it has been read. Its content only grows.
-
-    Args:
-        path: the file.
-        idle_limit: the length to which pauses are shortened, in seconds; None: pauses stay as they are.
+    """A recording, as far as it has been read. Its content only grows. See `RecordingReader`.
 
     Attributes:
-        path: the file.
         events: all readable events in order, without the closing line.
         times: each event's time since the first, in seconds, never decreasing.
         steps_before: for each number n of events, the number of steps among the first n.
         notices: what was wrong with the file, in sentences.
         complete: whether all of it has been read.
         closed: whether it was ended on purpose; known once it is complete.
-
-    Raises:
-        UnreadableRecording: it is not a recording or not a file, or of a later major version.
-        OSError: it cannot be read.
     """
 
     def __init__(self, path: Path, idle_limit: float | None = None) -> None:
@@ -90,12 +78,7 @@ class Recording(RecordingReader):
 
     @classmethod
     def read(cls, path: Path, idle_limit: float | None = None) -> "Recording":
-        """Read a whole file, without what is damaged.
-
-        Raises:
-            UnreadableRecording: it is not a recording or not a file, or of a later major version.
-            OSError: it cannot be read.
-        """
+        """Read a whole file, without what is damaged; see `RecordingReader`."""
         recording = cls(path, idle_limit)
         while not recording.complete:
             recording.take(recording.fetch())

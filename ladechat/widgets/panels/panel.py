@@ -283,8 +283,9 @@ def why_telling(step: Step) -> tuple[str, str]:
 
 
 def wrapped(text: str, width: int, style: Style) -> list[Row]:
-    """Return a text in one style, wrapped for `width` cells."""
-    return [[(line, style)] for line in textwrap.wrap(text, max(width, 1))]
+    """Return a text in one style, wrapped for `width` cells. No line begins with the dot between two parts."""
+    lines = textwrap.wrap(text.replace(" ·", "\xa0·"), max(width, 1))
+    return [[(line.replace("\xa0", " "), style)] for line in lines]
 
 
 def longest(width: int, texts: Sequence[str]) -> str:
