@@ -91,7 +91,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         if self._settings_file is not None:
             self.begin_with_settings()
             if not self._settings_file.preferences.panels and isinstance(self._opening, ChatScreen | ReplayScreen):
-                self._view.toggle_panels()
+                self._view.side.display = False
         self.follow_theme()
         self.screen_change_signal.subscribe(self, lambda _: self.clear_notifications(), immediate=True)
 
@@ -139,7 +139,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
 
     def action_toggle_panels(self) -> None:
         """Show or hide the panels."""
-        self._view.toggle_panels()
+        self._view.side.display = not self._view.side.display
         self.keep_settings(panels=self._view.side.display)
 
     def action_switch_format(self) -> None:

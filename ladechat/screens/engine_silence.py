@@ -13,18 +13,12 @@ SECONDS_TO_LISTEN = 1.0
 
 
 class EngineSilence:
-    """Checks whether a session's engine is silent for too long, while an event is expected of it.
-
-    Args:
-        screen: the widget; the checks end when it is removed.
-        session: the session with the engine.
-        warn: shows a warning, and hides it when called with "".
+    """Checks whether a session's engine is silent for too long, while an event is expected of it, until the screen is
+    removed. `warn` shows a warning, and hides it when called with "".
     """
 
     def __init__(self, screen: Widget, session: Session, warn: Callable[[str], None]) -> None:
-        self._screen = screen
-        self._session = session
-        self._warn = warn
+        self._screen, self._session, self._warn = screen, session, warn
         self._warned = False
         self._next: asyncio.TimerHandle | None = None
 

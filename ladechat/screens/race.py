@@ -17,8 +17,7 @@ from ladechat.own_keys import with_own_keys
 from ladechat.protocol import DecoderInfo
 from ladechat.screens import clocks
 from ladechat.screens.footer import leave_out, relabel, relabel_pause, say_unit
-from ladechat.screens.over_chat import OverChat
-from ladechat.screens.styled_once import bottom
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.screens.view import commands
 from ladechat.session.measuring import Measuring
 from ladechat.session.playing import Clock, Track
@@ -48,7 +47,7 @@ LOADING = "The same question goes to several decoders. First the model is loaded
 ASKING_SERVERS = "The same question goes to each server alone, one after another; then all are shown together."
 
 
-class RaceScreen(OverChat):
+class RaceScreen(StyledOnce[None]):
     """Measures a race, then plays it on one of two clocks; a comparison of recordings is only played.
 
     Args:
@@ -102,11 +101,9 @@ class RaceScreen(OverChat):
 
     @property
     def _measuring(self) -> Measuring | None:
-        """The race, while it is being measured."""
         return self.race if isinstance(self.race, Measuring) and self.race.running else None
 
     async def frame(self) -> None:
-        """Show the present state."""
         if not self.is_running:
             return
         if len(self._lanes) < len(self.race.lanes):
@@ -126,7 +123,6 @@ class RaceScreen(OverChat):
 
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
-        """The decoders in the race."""
         known = {**announced(()), SERVER.name: SERVER}
         return [info_of(name, known) for name in dict.fromkeys(lane.name for lane in self.race.lanes)]
 
@@ -266,43 +262,34 @@ class RaceScreen(OverChat):
             self._show()
 
     def _change(self, how: Callable[[Track], object]) -> None:
-        """Change the place or the speed, and show it."""
         if self.track is not None:
             how(self.track)
             self._show()
 
     def action_step_forward(self) -> None:
-        """Move one step forward."""
         self._change(Track.step_forward)
 
     def action_step_back(self) -> None:
-        """Move one step back."""
         self._change(Track.step_back)
 
     def action_to_start(self) -> None:
-        """Move to the start."""
         self._change(lambda track: track.seek(0.0))
 
     def action_to_end(self) -> None:
-        """Move to the end, with the exactness check."""
         self._change(lambda track: track.seek(track.end))
 
     def action_restart(self) -> None:
-        """Play from the start."""
         if self.track is not None:
             self.track.advance(self._clock())
         self._change(Track.restart)
 
     def action_clock(self) -> None:
-        """Switch to the other clock."""
         self._change(Track.change_clock)
 
     def action_faster(self) -> None:
-        """Increase the speed."""
         self._change(lambda track: track.change_speed(1))
 
     def action_slower(self) -> None:
-        """Decrease the speed."""
         self._change(lambda track: track.change_speed(-1))
 
     @on(LaneHead.Sought)
@@ -316,12 +303,10 @@ class RaceScreen(OverChat):
 
     @on(SeekBar.Sought)
     def _bar_sought(self, event: SeekBar.Sought) -> None:
-        """Move to the clicked place on the bar of the clock."""
         self._change(lambda track: track.seek(event.fraction * track.end))
 
     def commands(self) -> Iterable[SystemCommand]:
-        """Yield the commands of the palette: the actions of all keys."""
-        yield from commands(self.app, self, RACE_KEYS, self.unit)
+        yield from commands(self, RACE_KEYS, self.unit)
 
 
 def _tokens(lane: Lane, steps: int) -> int:

@@ -19,12 +19,7 @@ from ladechat.widgets.transcript.whole import Whole, messages_of
 
 
 class ReadingScreen(StyledOnce[Chosen | None]):
-    """Shows a conversation over the chat, whose answer goes on meanwhile. It returns what to go on with there.
-
-    Args:
-        chosen: the conversation, and the place to begin at.
-        formatted: whether answers are shown as formatted Markdown.
-    """
+    """Shows a conversation over the chat, whose answer goes on meanwhile. It returns what to go on with there."""
 
     BINDINGS: ClassVar[list[BindingType]] = list(READING_KEYS)
 
@@ -33,7 +28,7 @@ class ReadingScreen(StyledOnce[Chosen | None]):
         self._chosen = chosen
         self._transcript = Transcript(id="transcript")
         self._transcript.set_reactive(Transcript.formatted, formatted)
-        self._finding = FindBar(self._transcript)
+        self._finding = FindBar(self._transcript, self._transcript)
         self.first_focus = self._transcript
 
     def compose(self) -> ComposeResult:
@@ -62,10 +57,6 @@ class ReadingScreen(StyledOnce[Chosen | None]):
             question, end = [*begin, len(messages)][number : number + 2]
             self._transcript.scroll_to_text(range(question + 1, end) if answer else range(question, end), place.text)
 
-    def on_find_bar_closed(self) -> None:
-        """Give the keys back to the conversation."""
-        self.set_focus(self._transcript)
-
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def action_open(self) -> None:
@@ -73,13 +64,10 @@ class ReadingScreen(StyledOnce[Chosen | None]):
         self.dismiss(self._chosen)
 
     def action_find(self) -> None:
-        """Open the line that finds a text."""
         self._finding.open()
 
     def action_switch_format(self) -> None:
-        """Switch answers between formatted Markdown and the text as it was written."""
         self._transcript.formatted = not self._transcript.formatted
 
     def action_fold(self) -> None:
-        """Unfold long questions and thoughts, or fold them."""
         self._transcript.action_fold()

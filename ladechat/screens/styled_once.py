@@ -15,12 +15,8 @@ from ladechat.widgets.too_small import TooSmall
 
 
 def bottom(*lines: Widget, messages: bool = True) -> ComposeResult:
-    """Yield the last lines of a screen: messages of the program, lines of its own, and its keys; and what covers all of
-    it in a terminal without room.
-
-    Args:
-        lines: those of its own.
-        messages: whether messages have their place here.
+    """Yield the last lines of a screen: messages of the program, unless they have another place, lines of its own, and
+    its keys; and what covers all of it in a terminal without room.
     """
     if messages:
         yield MessageLine()
@@ -50,9 +46,17 @@ class StyledOnce(Screen[ScreenResultType], Generic[ScreenResultType]):
         """Refresh the styles only if the screen was shown before, and other screens since."""
         event.refresh_styles = self.stack_updates > 0
 
+    @property
+    def alone(self) -> bool:
+        """Whether no screen is below this one: a command of the shell has opened it."""
+        return self.app.screen_stack[0] is self
+
     def action_leave(self) -> None:
-        """Return to the screen below, without a result."""
-        self.dismiss(None)
+        """Return to the screen below, without a result, or exit if there is none."""
+        if self.alone:
+            self.app.exit(0)
+        else:
+            self.dismiss(None)
 
     def action_interrupt(self) -> None:
         """Copy the selection; without one, leave."""

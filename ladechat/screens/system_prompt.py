@@ -14,11 +14,7 @@ from ladechat.widgets.inputs import TypedText
 
 
 class SystemPromptScreen(StyledOnce[str | None], ModalScreen[str | None]):
-    """An editor. Enter starts a new line, Ctrl+S takes the text, Esc cancels.
-
-    Args:
-        text: the present system prompt.
-    """
+    """An editor of the present text. Enter starts a new line, Ctrl+S takes the text, Esc cancels."""
 
     BINDINGS: ClassVar[list[BindingType]] = list(SYSTEM_KEYS)
 
@@ -38,5 +34,4 @@ class SystemPromptScreen(StyledOnce[str | None], ModalScreen[str | None]):
         self._area.focus()
 
     def action_take(self) -> None:
-        """Use the typed text."""
         self.dismiss(self._area.text.strip())

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
@@ -42,15 +42,8 @@ def welcome(decoder: str) -> str:
 
 
 class ConversationView(Vertical):
-    """A conversation on the left, the panels about its decoding on the right, and controls below.
-
-    Args:
-        controls: the widget below the conversation.
-        welcome: the first notice; questions: may be asked by a click, below it.
-
-    Attributes:
-        status: the status line.
-        recording: the mark of a recording.
+    """A conversation on the left, the panels about its decoding on the right, and controls below. The first notice is
+    `welcome`, with questions that may be asked by a click.
     """
 
     def __init__(self, controls: Widget, welcome: str = "", questions: Sequence[str] = ()) -> None:
@@ -59,7 +52,6 @@ class ConversationView(Vertical):
         self.side = SidePanels(id="side")
         self.status = StatusLine(id="status")
         self._controls = controls
-        self._shown_title = ""
         self._title = Label(id="conversation-title", markup=False)
         self._copy = Label("(copy)", id="copy")
         self.recording = Label("● rec", id="recording")
@@ -95,10 +87,9 @@ class ConversationView(Vertical):
 
     def show_title(self, title: str) -> None:
         """Show the title of the conversation above it; nothing if it has none."""
-        if title != self._shown_title:
-            self._shown_title = title
-            self._title.display = bool(title)
-            self._title.update(printable(title))
+        if (shown := printable(title)) != self._title.content:
+            self._title.display = bool(shown)
+            self._title.update(shown)
 
     def show_copy(self, why: str) -> None:
         """Show that the conversation is a copy, and why; hide that if `why` is ""."""
@@ -117,16 +108,12 @@ class ConversationView(Vertical):
         status.paused, status.waiting = paused, waiting
         self.side.show_pace(slowed=rate is not None)
 
-    def toggle_panels(self) -> None:
-        """Show or hide the panels."""
-        self.side.display = not self.side.display
 
-
-def commands(app: App[int], screen: Screen[None], keys: Iterable[Binding], unit: str = PASS) -> Iterable[SystemCommand]:
+def commands(screen: Screen[None], keys: Iterable[Binding], unit: str = PASS) -> Iterable[SystemCommand]:
     """Yield the action of every active key by name, for the command palette, where a step is a `unit`."""
-    keymap = keymap_of(app)
+    keymap = keymap_of(screen.app)
     for binding in (key_in_unit(in_own_keys(key, keymap), unit) for key in keys):
         if binding.id not in IN_PALETTE_ALREADY and screen.check_action(binding.action, ()):
-            action = partial(app.run_action, binding.action, screen)
+            action = partial(screen.app.run_action, binding.action, screen)
             title = TITLES.get(binding.id or "", binding.description)
             yield SystemCommand(title, f"{key_names(binding)} · {binding.tooltip}", action)

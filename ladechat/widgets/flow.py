@@ -114,7 +114,6 @@ class Flow:
         return first_changed
 
     def _fill(self, runs: list[Run]) -> None:
-        """Add runs to the last line, and wrap it."""
         if any(text for text, _ in runs):
             last = self.lines.pop()
             self.lines.extend(wrap([*last.runs, *runs], self.width))

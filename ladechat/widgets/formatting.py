@@ -109,11 +109,7 @@ def cost_in_figures(cost: float) -> str:
 
 def division(per_pass: float, speedup: float) -> tuple[str, str, str]:
     """Return tokens a pass, the cost of a pass and the speed as they are shown: ``1.45``, ``1.54``, ``0.9``. The third
-    is the quotient of the others, as a reader finds who divides them.
-
-    Args:
-        per_pass: tokens a pass.
-        speedup: the speed in that of plain decoding, so that a pass costs ``per_pass / speedup`` plain ones.
+    is the quotient of the others, as a reader finds who divides them. A pass costs ``per_pass / speedup`` plain ones.
     """
     tokens, cost = f"{per_pass:.2f}", cost_in_figures(per_pass / speedup)
     return tokens, cost, f"{float(tokens) / float(cost):.1f}"
@@ -174,11 +170,8 @@ SYSTEM_FOLDED = (
 
 
 def describe_system(text: str, *, as_before: bool = False) -> str:
-    """Return a notice of the system prompt that is active from now on, in one line.
-
-    Args:
-        text: the system prompt; "" for none.
-        as_before: whether the last question had it already.
+    """Return a notice of the system prompt that is active from now on, in one line. `as_before` is whether the last
+    question had it already.
     """
     line = " ".join(text.split())
     shown = line if len(line) <= SYSTEM_CHARACTERS else line[: SYSTEM_CHARACTERS - 1] + "…"

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 from textual.widgets.text_area import Edit, EditResult
@@ -42,7 +41,6 @@ class TypedText(TextArea):
     """Lines of input that replace control characters by symbols, in their text too."""
 
     def load_text(self, text: str) -> None:
-        """Replace the text."""
         super().load_text(typed(text))
 
     def edit(self, edit: Edit) -> EditResult:
@@ -61,8 +59,7 @@ def forwarded(widget: Widget, event: events.Key | events.Paste) -> bool:
 
 def forward(event: events.Key | events.Paste, target: Widget) -> None:
     """Post a key or a paste to another widget instead."""
-    event.prevent_default()
-    event.stop()
+    event.prevent_default().stop()
     if isinstance(event, events.Paste):
         target.post_message(events.Paste(event.text))
     else:
@@ -104,8 +101,7 @@ class Field(TypedLine):
             if await self.app.run_action(binding.action, namespace):
                 break
         if of_screen or own:
-            event.prevent_default()
-            event.stop()
+            event.prevent_default().stop()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return False for Enter, which is the screen's."""
@@ -113,7 +109,7 @@ class Field(TypedLine):
 
 
 class SearchLine(TypedLine):
-    """An input for a search text: Enter submits it and leaves it open; Esc closes it."""
+    """An input for a search text: Enter submits it and leaves it open; Esc closes it, and focuses `back_to`."""
 
     DEFAULT_CSS = """
     SearchLine { display: none; }
@@ -124,11 +120,9 @@ class SearchLine(TypedLine):
         Binding("escape", "close", "Close", id="search.close"),
     ]
 
-    class Closed(Message):
-        """The search line was closed."""
-
-    def __init__(self, *, id: str) -> None:
-        super().__init__(placeholder="Search: Enter: next place, Esc closes", compact=True, id=id)
+    def __init__(self, back_to: Widget) -> None:
+        super().__init__(placeholder="Search: Enter: next place, Esc closes", compact=True, id="find")
+        self._back_to = back_to
 
     def open(self) -> None:
         """Show the line, with the previous search text selected."""
@@ -137,6 +131,5 @@ class SearchLine(TypedLine):
         self.action_select_all()
 
     def action_close(self) -> None:
-        """Hide the line."""
         self.remove_class("-open")
-        self.post_message(self.Closed())
+        self.screen.set_focus(self._back_to)

@@ -13,11 +13,8 @@ HOW_TO = "← → · Esc newest"
 
 
 class Inspection:
-    """Selects the step to look back at, and shows it. An answer that is being written continues meanwhile.
-
-    Args:
-        answers: the answers that can be looked back at.
-        timeline: shows the step's place in the answer.
+    """Selects the step to look back at, and shows it, with its place in the answer on the timeline. An answer that is
+    being written continues meanwhile.
     """
 
     def __init__(
@@ -33,7 +30,6 @@ class Inspection:
 
     @property
     def running(self) -> bool:
-        """Whether a step is being looked at."""
         return self._side.looked_at is not None
 
     @property
@@ -60,7 +56,6 @@ class Inspection:
         self._look(answer, before_last if shown is None else min(shown, before_last))
 
     def walk(self, steps: int) -> None:
-        """Move by a number of steps; backward if negative."""
         if (at := self._side.looked_at) is not None:
             self._look(at.answer, at.place + steps)
 
@@ -70,7 +65,6 @@ class Inspection:
             self._look(at.answer, round(fraction * (len(at.answer) - 1)))
 
     def leave(self) -> None:
-        """Return to the newest state."""
         if self.running:
             self._side.leave_steps()
             self._transcript.unmark()

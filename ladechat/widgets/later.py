@@ -33,11 +33,8 @@ def call_later(widget: MessagePump, seconds: float, callback: Callable[[], objec
 
 
 class Frames:
-    """Draws on request: immediately after a pause, then at a limited rate. Nothing runs while there is nothing to draw.
-
-    Args:
-        widget: handles the drawing among its messages.
-        draw: draws a frame.
+    """Draws on request, among the messages of a widget: immediately after a pause, then at a limited rate. Nothing runs
+    while there is nothing to draw.
     """
 
     def __init__(self, widget: Widget, draw: Callable[[], object]) -> None:
@@ -60,7 +57,6 @@ class Frames:
         self.due(1 / FRAMES_PER_SECOND)
 
     def cancel(self) -> None:
-        """Cancel the requested frame."""
         if self._waiting is not None:
             self._waiting.cancel()
         self._waiting, self._due_at = None, math.inf
@@ -72,14 +68,8 @@ class Frames:
 
 
 class Throttle:
-    """Runs an action at most every `seconds`, and for at most `share` of the time.
-
-    Args:
-        widget: handles the action among its messages.
-        action: the action.
-        seconds: minimum time between two runs.
-        share: maximum share of the time, 0 to 1.
-        joining: extra delay of a run that has to wait, so that more requests share it.
+    """Runs an action, among the messages of a widget, at most every `seconds`, and for at most `share` (0 to 1) of the
+    time. A run that has to wait is delayed by `joining` seconds more, so that more requests share it.
     """
 
     def __init__(
@@ -92,7 +82,6 @@ class Throttle:
 
     @property
     def waits(self) -> bool:
-        """Whether a run is pending."""
         return self._waiting is not None
 
     def soon(self) -> None:
@@ -109,7 +98,6 @@ class Throttle:
             self._do()
 
     def cancel(self) -> None:
-        """Cancel the pending run."""
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from rich.style import Style
 from textual.app import ComposeResult
 from textual.geometry import Size
+from textual.reactive import reactive
 
 from ladechat.protocol import Ready
 from ladechat.widgets.cells import shorten
@@ -48,17 +49,12 @@ class LessonBox(Panel, can_focus=True):
     LessonBox:focus > .panel--title { color: $text-accent; }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.card = LessonCard()
-        self._top = 0  # first visible line of text and choices, if not all fit
+    card: reactive[LessonCard] = reactive(LessonCard(), layout=True)
+    _top = 0
+    """The first visible line of text and choices, if not all fit."""
 
-    def show(self, card: LessonCard) -> None:
-        """Replace the card."""
-        if card != self.card:
-            self._top = 0 if card.text != self.card.text else self._top
-            self.card = card
-            self.refresh(layout=True)
+    def watch_card(self, before: LessonCard, card: LessonCard) -> None:
+        self._top = 0 if card.text != before.text else self._top
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return 1 + len(self._body(width)) + len(self._hint(width))
@@ -107,10 +103,8 @@ ELSEWHERE = "explained in other scenes"
 class LessonPanels(SidePanels):
     """Shows the panel requested by its id, and where there is room also the decoder's other panels.
 
-    Two of them are only there on request: what a pass costs, and the methods beside each other.
-
-    Args:
-        explained_in: for each panel and slider that a scene explains, by its id, the number of the scene.
+    Two of them are only there on request: what a pass costs, and the methods beside each other. `explained_in` has for
+    each panel and slider that a scene explains, by its id, the number of the scene.
     """
 
     def __init__(self, explained_in: Mapping[str, int], *, id: str | None = None) -> None:
@@ -126,14 +120,11 @@ class LessonPanels(SidePanels):
 
     def show_model(self, model: Ready) -> None:
         super().show_model(model)
-        self.query_one(MethodsPanel).show_trained(model.trained)
+        self.query_one(MethodsPanel).trained = model.trained
 
     def show_panel(self, wanted: str, new: Collection[str]) -> None:
-        """Show this panel in any case, instead of a view that was chosen with another card.
-
-        Args:
-            wanted: the id of the panel.
-            new: what the scene explains, by ids of panels and sliders.
+        """Show the panel of this id in any case, instead of a view that was chosen with another card. `new` is what the
+        scene explains, by ids of panels and sliders.
         """
         self._new = new
         if wanted != self._wanted:

@@ -27,13 +27,7 @@ class LongList(MarkedList):
         self._row: Callable[[int], Content] = lambda _: Content("")
 
     def show(self, count: int, row: Callable[[int], Content], marked: int = 0) -> None:
-        """Replace the rows, and highlight one of them.
-
-        Args:
-            count: number of rows.
-            row: returns the row of a number.
-            marked: the number of the row to highlight; numbers beyond the last mean the last.
-        """
+        """Replace the rows by `count` others, and highlight number `marked`, or the last if there are fewer."""
         self._count, self._row = count, row
         if rows := [row(place) for place in range(min(marked + self._ahead, count))]:
             self.set_options(rows)  # at once, so that the screen is laid out only if their number changes

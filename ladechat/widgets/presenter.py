@@ -101,7 +101,6 @@ class Presenter:
 
     @property
     def unit(self) -> str:
-        """What a step is."""
         return unit_of(self.now.server)
 
     def begin(self, settings: protocol.Settings | None, doing: str = STARTING) -> None:
@@ -173,7 +172,6 @@ class Presenter:
         (self._transcript.notice_below if self.answering else self._transcript.notice)(text)
 
     def say(self, activity: str) -> None:
-        """Show an activity in the status line."""
         self.now.activity = activity
         self._status.activity = activity
 
@@ -340,7 +338,6 @@ class Presenter:
         self.answers.keep(blocks)
 
     def _show_conversation(self, exchanges: list[protocol.Exchange]) -> None:
-        """Replace the conversation by these exchanges."""
         self._keep(0)
         self.now.system_said = False
         self._shown_system = exchanges[-1].system if exchanges else None

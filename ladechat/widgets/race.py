@@ -158,11 +158,7 @@ class LaneHead(Panel):
 
 
 class LaneView(Vertical):
-    """A head, and below it the answer up to the shown step.
-
-    Args:
-        label: the decoder's name for users.
-    """
+    """A head, with the decoder's name for users, and below it the answer up to the shown step."""
 
     DEFAULT_CSS = """
     LaneView { height: 1fr; width: 1fr; }
@@ -188,7 +184,7 @@ class LaneView(Vertical):
         """Show exactly these steps of the answer."""
         shown = len(self._shown)
         if len(steps) < shown:
-            self.transcript.clear()
+            self.transcript.keep(0)
             shown = 0
         if new := list(steps[shown:]):
             self.transcript.add_steps(new)
@@ -214,15 +210,10 @@ class Lanes(Container):
 class Remarks(Panel):
     """Sentences, the first of them highlighted; wrapped, as many as fit."""
 
-    def __init__(self, *, id: str) -> None:
-        super().__init__(id=id)
-        self.sentences: tuple[str, ...] = ()
+    sentences: reactive[tuple[str, ...]] = reactive((), layout=True)
 
     def say(self, *sentences: str) -> None:
-        """Replace the sentences."""
-        if sentences != self.sentences:
-            self.sentences = sentences
-            self.refresh(layout=True)
+        self.sentences = sentences
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return len(self.rows(width, 0))

@@ -12,13 +12,7 @@ from ladechat.widgets.cells import cell_len, cell_size
 
 
 def strip_of(segments: Iterable[Segment], width: int, base: Style) -> Strip:
-    """Return a line exactly `width` cells wide, cut or padded.
-
-    Args:
-        segments: printable texts.
-        width: in cells.
-        base: the style of the padding.
-    """
+    """Return printable texts as a line exactly `width` cells wide, cut, or padded in the style `base`."""
     fitted: list[Segment] = []
     room = width
     for text, style, _ in segments:
@@ -81,7 +75,6 @@ class Track(OneLine):
 
     @property
     def columns(self) -> range:
-        """The columns of the bar."""
         raise NotImplementedError
 
     def point_at(self, x: int) -> None:

@@ -3,7 +3,7 @@
 import stat
 from pathlib import Path
 
-from ladechat.screens.terminal.clipboard import keep
+from ladechat.screens.terminal.app_on_terminal import keep
 
 
 def test_the_text_is_kept_as_it_is_and_for_its_user_alone(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from ladechat.preferences import DRAWING
 from ladechat.protocol import Configure, Settings
 from ladechat.screens.lists.models import GONE, ModelsScreen, known_models
 from ladechat.screens.system_prompt import SystemPromptScreen
-from ladechat.screens.terminal.clipboard import keep
+from ladechat.screens.terminal.app_on_terminal import keep
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.cells import cell_len
 from ladechat.widgets.prompt.completions import Completions

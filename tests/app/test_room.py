@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from ladechat.palette import Look
 from ladechat.screens.help.help import HelpScreen
-from ladechat.screens.terminal.clipboard import keep
+from ladechat.screens.terminal.app_on_terminal import keep
 from ladechat.widgets.bars.key_footer import KeyFooter
 from ladechat.widgets.bars.message_line import MessageLine
 from ladechat.widgets.bars.status_line import StatusLine

@@ -8,6 +8,7 @@ import pytest
 
 from ladechat.palette import Palette
 from ladechat.protocol import PassCost
+from ladechat.widgets.lessons import LessonPanels
 from ladechat.widgets.panels.cost_chart import GPU_MS, HERE, CostChart
 from ladechat.widgets.panels.cost_panel import CostPanel
 from tests.fake_model import POLICY_CHOICE
@@ -20,7 +21,7 @@ DEAR = [PassCost(slots=slots, ms=float(slots)) for slots in (1, 2, 4, 8, 16, 32,
 
 def shown(costs: list[PassCost], slots: int = 16) -> CostPanel:
     panel = CostPanel()
-    panel.show_costs(costs)
+    panel.costs = costs
     panel.show_step(step(["a", "b"], index=3, time=timing(slots)))
     return panel
 
@@ -60,7 +61,7 @@ async def test_nothing_is_drawn_where_nothing_was_measured() -> None:
     panel = CostPanel()
     async with hosted(panel, 60, 12) as (pilot, _):
         assert lines(panel)[1] == "Measured with the next answer."
-        panel.show_costs(DEAR[:4])
+        panel.costs = DEAR[:4]
         panel.show_step(plain_step())
         assert (await drawn(pilot, panel))[-1].startswith("This pass: 1 slot, a plain pass")
         panel.show_step(step(["a"], time=timing(64)))
@@ -71,10 +72,12 @@ async def test_nothing_is_drawn_where_nothing_was_measured() -> None:
             "█" if any(line.ljust(60)[column] in "▄▅▆▇█" for line in bars) else " " for column in range(7, 60)
         )
         assert columns.rstrip().count(" ") > 20, "between the largest timed pass and this one"
-        panel.show_costs([PassCost(slots=2, ms=3.0)])
-        assert (await drawn(pilot, panel))[1] == "Measured with the next answer.", (
-            "without a plain pass there is no unit"
-        )
+
+
+async def test_without_a_plain_pass_there_is_no_unit_and_nothing_is_drawn() -> None:
+    async with hosted(LessonPanels({}), 60, 40) as (_, side):
+        side.show_costs([PassCost(slots=2, ms=3.0)])
+        assert lines(side.query_one(CostPanel))[1] == "Measured with the next answer."
 
 
 async def test_costs_stay_from_answer_to_answer() -> None:

@@ -62,7 +62,7 @@ async def test_a_formatted_answer_that_waits_to_be_drawn_is_drawn() -> None:
             transcript.add_steps(steps_of([[f"**word{number}** "]], first=number))
         await until(lambda: "word3" in lines(transcript)[1], pilot)
         async with brings(lambda: "  again" in lines(transcript), pilot):
-            transcript.clear()
+            transcript.keep(0)
             transcript.add_steps(steps_of([["again"]]))
 
 

@@ -10,7 +10,7 @@ from tests.widgets.hosting import hosted, lines
 
 def shown(trained: list[TrainedPart]) -> MethodsPanel:
     panel = MethodsPanel()
-    panel.show_trained(trained)
+    panel.trained = trained
     return panel
 
 

@@ -27,7 +27,7 @@ async def test_a_paste_shows_its_size_above_the_prompt_until_it_is_sent() -> Non
         await until(lambda: prompt.has_focus, pilot)
         async with brings(lambda: line.display and line.region.height == 1, pilot):
             stage.app.post_message(events.Paste("what is this?\n" * 47))
-        assert line.render() == "47 lines, 658 characters"
+        assert line.content == "47 lines, 658 characters"
         assert line.region.bottom == prompt.region.y and prompt.region.bottom < 24
         await until(lambda: stage.activity == "ready", pilot)
         await press(pilot, "enter", brings=lambda: bool(stage.engine.questions) and not line.display)

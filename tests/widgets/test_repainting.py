@@ -62,7 +62,7 @@ class Terminal(Host):
             case "notice":
                 transcript.notice(f"{number} tokens. " * (number + 1))
             case "clear":
-                transcript.clear()
+                transcript.keep(0)
             case "keep":
                 transcript.keep(min(number, transcript.blocks))
             case "scroll":

@@ -23,7 +23,7 @@ class Host(App[None]):
         yield self.transport
 
     def on_seek_bar_sought(self, message: SeekBar.Sought) -> None:
-        self.said.append((message.control.id, message.fraction))
+        self.said.append((message.bar.id, message.fraction))
 
 
 async def test_a_click_says_where_and_the_bar_shows_what_it_is_told() -> None:

@@ -130,6 +130,7 @@ class Viewing(App[None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self.keymap = {"view": "v"}
         self.side = SidePanels()
 
     def compose(self) -> ComposeResult:

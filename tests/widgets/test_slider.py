@@ -32,7 +32,7 @@ class Host(App[None]):
         yield self.slider
 
     def on_slider_changed(self, message: Slider.Changed) -> None:
-        assert message.control is self.slider
+        assert message.slider is self.slider
         self.said.append(message.value)
 
     def action_note(self, what: str) -> None:

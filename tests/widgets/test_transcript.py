@@ -250,7 +250,7 @@ async def test_an_answer_begins_with_its_first_visible_character() -> None:
 async def test_cleared_is_empty_and_can_be_filled_again() -> None:
     async with hosted(Transcript(), 40, 8) as (_, transcript):
         filled(transcript)
-        transcript.clear()
+        transcript.keep(0)
         assert not any(lines(transcript))
         transcript.notice("anew")
         assert lines(transcript)[0] == "  anew"
@@ -345,7 +345,7 @@ async def test_whatever_an_answer_was_it_looks_the_same_when_it_is_read_again() 
             thoughts = [dice.randint(0, len(groups[0]))] * (dice.random() < 0.3)
             steps = [replace(one, reasoning=sum(thoughts[at : at + 1])) for at, one in enumerate(steps_of(groups))]
             text = "".join(piece for one in steps for piece in one.pieces[one.reasoning :])
-            live.clear()
+            live.keep(0)
             write_question(live, "Why?")
             live.start("model", "demo model")
             live.add_steps(steps)

@@ -15,7 +15,7 @@ async def at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "place", [lambda: Field(at_once), lambda: SearchLine(id="find"), lambda: TypedText(compact=True), Prompt]
+    "place", [lambda: Field(at_once), lambda: SearchLine(back_to=Widget()), lambda: TypedText(compact=True), Prompt]
 )
 async def test_escapes_are_symbols_wherever_they_are_pasted(place: type[Prompt]) -> None:
     widget: Widget = place()

@@ -68,13 +68,8 @@ class ChatContext:
         self.view.presenter.note(text)
 
     def refuse(self, why: str, command: str | None = None, severity: SeverityLevel = "warning") -> None:
-        """Report why an action is refused. The command typed for it is put back into the prompt, to be corrected or
-        sent later.
-
-        Args:
-            why: a sentence, with what to do.
-            command: the text after the slash, if it is refused later; by default that of the running command.
-            severity: the severity of the message.
+        """Report why an action is refused, and what to do. The command typed for it is put back into the prompt, to be
+        corrected or sent later: the running one, or one that is refused later, as the text after its slash.
         """
         if typed := self.command if command is None else command:
             self.prompt.offer_command(f"/{typed}")

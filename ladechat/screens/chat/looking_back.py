@@ -35,16 +35,13 @@ class LookingBack:
         self._keys.lend()
 
     def action_look_on(self) -> None:
-        """Show the next step."""
         self._inspection.walk(1)
         self._keys.lend()
 
     def action_first_step(self) -> None:
-        """Show the first step of the answer."""
         self.seek(0)
 
     def action_last_step(self) -> None:
-        """Show the last step of the answer."""
         self.seek(1)
 
     def action_leave_steps(self) -> None:
@@ -58,7 +55,6 @@ class LookingBack:
         self._keys.lend()
 
     def point_at(self, step: StepPointedAt) -> None:
-        """Show the step of a token or bar."""
         if step.turn is None:
             self._chat.notify(NEVER_KNOWN)
         elif not self._inspection.look_at_step(step.turn, step.step, step.token):

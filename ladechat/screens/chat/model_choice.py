@@ -29,7 +29,6 @@ class ModelChoice:
     """Changes the model and the system prompt within the same conversation. The session tells it what becomes of that.
 
     Args:
-        chat: the session and its view.
         questions: editing the last one ends when another model is chosen.
         model: the first model.
         engines: creates the engines of another model; None: models cannot be changed.

@@ -64,7 +64,6 @@ class OtherScreens:
         return ""
 
     def learn_command(self) -> SystemCommand:
-        """Return the command of the palette that opens the lessons."""
         text = "Seven scenes, ten minutes, with the bundled model; as ladechat learn. The chat stays as it is."
         return SystemCommand("Learn how it works", text, self.action_learn)
 

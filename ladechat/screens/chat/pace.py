@@ -23,7 +23,6 @@ class PaceController:
         self._session.stop()
 
     def action_pause(self) -> None:
-        """Pause the answer between two steps, or continue it."""
         self._session.set_pace(self._session.pace.pause(not self._session.pace.paused))
 
     def action_take_step(self) -> None:
@@ -32,11 +31,9 @@ class PaceController:
         self._session.take_step()
 
     def action_slower(self) -> None:
-        """Take fewer steps per second."""
         self._session.set_pace(self._session.pace.faster(-1))
 
     def action_faster(self) -> None:
-        """Take more steps per second."""
         self._session.set_pace(self._session.pace.faster(1))
 
     def action_slow_motion(self) -> None:

@@ -34,7 +34,6 @@ class Questions:
     sent, and can be shown again after that.
 
     Args:
-        chat: the session and the prompt.
         typed: adds the files that a question names.
         queue: shows the questions that wait.
         where: says where the next question goes, if it is not asked after all others.
@@ -168,7 +167,6 @@ class Questions:
             self._choose(place if place < len(self._presenter.now.exchanges) else None)
 
     def action_leave_question(self) -> None:
-        """Choose no question."""
         self._choose(None)
 
     def action_variant(self, by: int) -> None:

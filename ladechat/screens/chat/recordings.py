@@ -17,7 +17,6 @@ from ladechat.files import why_unread
 from ladechat.formats import ENDINGS, FORMATS, ONE_FILE, ending
 from ladechat.protocol import MAX_LINE_BYTES, Event, encode
 from ladechat.screens.chat.context import SECONDS_FOR_A_PATH, ChatContext
-from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.replay.screen import ReplayScreen
 from ladechat.screens.terminal.app_on_terminal import AppOnTerminal
 from ladechat.session.conversations.saved import shortened
@@ -42,8 +41,8 @@ FAILURE = re.compile("(?:ladechat|Error): (.+)")
 class Recordings:
     """Copies, recordings, replays and exports of this session."""
 
-    def __init__(self, chat: ChatContext, models: ModelChoice) -> None:
-        self._chat, self._view, self._models = chat, chat.view, models
+    def __init__(self, chat: ChatContext) -> None:
+        self._chat, self._view = chat, chat.view
         self._recorder = chat.session.recorder
         self._recorded: Path | None = None
         self._exports: list[asyncio.Task[None]] = []
@@ -77,7 +76,6 @@ class Recordings:
     # --- recording ----------------------------------------------------------------------------------------------------
 
     def action_record(self) -> None:
-        """Start or end a recording."""
         if self._recorder.path is not None:
             if recorded := self._recorder.stop():
                 self._recorded = recorded
@@ -102,7 +100,6 @@ class Recordings:
             self.show_recording()
 
     def show_recording(self) -> None:
-        """Show whether the session is recorded."""
         self._view.recording.display = self._recorder.path is not None
 
     # --- replay -------------------------------------------------------------------------------------------------------

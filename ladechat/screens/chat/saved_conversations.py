@@ -18,20 +18,13 @@ NOTHING_SAVED = "Nothing is kept: ladechat was started with --no-save."
 
 
 class SavedConversations:
-    """The current conversation as a whole, and the saved ones.
-
-    Args:
-        chat: the session and its view.
-        store: saves the conversations; None: nothing is saved.
-        models: has the models that could not be loaded.
-    """
+    """The current conversation as a whole, and the saved ones; without a store, nothing is saved."""
 
     def __init__(self, chat: ChatContext, store: ConversationStore | None, models: ModelChoice) -> None:
         self._chat, self._session, self._models = chat, chat.session, models
         self.store = store
-        self._opened: tuple[int, str] | None = (
-            None  # the turn before which one was opened, and the date of its last answer
-        )
+        self._opened: tuple[int, str] | None = None
+        """The turn before which one was opened, and the date of its last answer."""
         self._answered_by = ""  # the opened conversation's last model, until its change is reported
 
     def action_new_conversation(self) -> None:
@@ -57,7 +50,6 @@ class SavedConversations:
         return REMOVED if self.store.removed else f"The conversation could not be kept in {self.store.folder}."
 
     def action_conversations(self) -> None:
-        """Show the saved conversations."""
         if self.store is None:
             self._chat.refuse(NOTHING_SAVED)
         else:
@@ -74,7 +66,6 @@ class SavedConversations:
             self._chat.notify("What drafting has learnt from earlier answers is deleted. Conversations are still kept.")
 
     def action_rename(self, title: str) -> None:
-        """Give the conversation a title."""
         if self.store is None:
             self._chat.refuse(NOTHING_SAVED)
         else:
@@ -140,7 +131,6 @@ class SavedConversations:
         self._chat.view.show_title(title)
 
     def show_copy(self) -> None:
-        """Show whether the conversation is a copy."""
         self._chat.view.show_copy("" if self.store is None else self.store.why_copied)
 
     def say_which_model_answers(self) -> None:

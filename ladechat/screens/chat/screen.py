@@ -105,7 +105,7 @@ class ChatScreen(StyledOnce[None]):
         asking = Vertical(queue, where, size, prompt.commands, prompt, self._in_effect, id="asking")
         self.view = ConversationView(asking, "" if opened else welcome, prompt.offered)
         self.view.presenter.may_continue = True
-        self._finding = FindBar(self.view.transcript)
+        self._finding = FindBar(self.view.transcript, prompt)
         self.silence = EngineSilence(self, session, self.view.presenter.warn)
 
         self._chat = chat = ChatContext(self, session, self.view, prompt, command)
@@ -116,7 +116,7 @@ class ChatScreen(StyledOnce[None]):
         self._questions = Questions(chat, self._typed_question, queue, where, history)
         self._models = ModelChoice(chat, self._questions, model, engines, store)
         self.saved = SavedConversations(chat, store, self._models)
-        self._recordings = Recordings(chat, self._models)
+        self._recordings = Recordings(chat)
         self.settings = ChatSettings(chat, self._models, settings_file)
         self._commands = SlashCommands(chat, self.settings)
         self._others = OtherScreens(chat, self._questions)
@@ -148,7 +148,6 @@ class ChatScreen(StyledOnce[None]):
 
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
-        """The decoders that the engine has announced."""
         return self.view.presenter.now.decoders.values()
 
     @property
@@ -158,7 +157,7 @@ class ChatScreen(StyledOnce[None]):
 
     def commands(self) -> Iterable[SystemCommand]:
         """Yield the commands of the palette: the actions of all keys, other commands, and every decoder."""
-        yield from commands(self.app, self, APP_KEYS, self.unit)
+        yield from commands(self, APP_KEYS, self.unit)
         yield self._others.learn_command()
         for one in COMMANDS:
             if one.title:
@@ -302,7 +301,7 @@ class ChatScreen(StyledOnce[None]):
     def _question_pointed_at(self, event: QuestionPointedAt) -> None:
         self._questions.point_at(event)
 
-    @on(SeekBar.Sought, "#timeline")
+    @on(SeekBar.Sought)
     def _place_sought(self, event: SeekBar.Sought) -> None:
         self._looking_back.seek(event.fraction)
 
@@ -321,12 +320,7 @@ class ChatScreen(StyledOnce[None]):
         self.view.transcript.anchor()
 
     def action_find(self) -> None:
-        """Open the line that finds a text in the conversation."""
         self._finding.open()
-
-    @on(FindBar.Closed)
-    def _finding_ended(self) -> None:
-        self.set_focus(self._prompt)
 
     def action_restart_engine(self) -> None:
         """End the engine and start a new one. The conversation stays."""

@@ -40,13 +40,7 @@ _Own = tuple[Adjustable, Callable[[str], None]]
 
 
 class ChatSettings:
-    """Changes the same settings by sliders, commands and the form, and saves them.
-
-    Args:
-        chat: the session and its view.
-        models: sets the model and the system prompt.
-        settings_file: saves the settings; None: nothing is saved.
-    """
+    """Changes the same settings by sliders, commands and the form, and saves them, if there is a file for them."""
 
     def __init__(self, chat: ChatContext, models: ModelChoice, settings_file: SettingsFile | None) -> None:
         self._chat, self._session, self._models = chat, chat.session, models
@@ -115,7 +109,6 @@ class ChatSettings:
         self._session.configure(Configure(decoder=info.name))
 
     def decoder_commands(self) -> Iterable[SystemCommand]:
-        """Yield the commands of the palette for every decoder."""
         for info in self._decoders.values():
             yield SystemCommand(f"Decoder: {info.label}", info.help, partial(self._use_decoder, info))
 
@@ -189,7 +182,6 @@ class ChatSettings:
             self._configure(change(name, value, self._session.requested, self._decoders))
 
     def has(self, name: str) -> bool:
-        """Return whether there is a setting of this name now."""
         return any(name.casefold() in (one.name.casefold(), one.long_name) for one in self.listed())
 
     def listed(self) -> list[Adjustable]:
@@ -202,7 +194,6 @@ class ChatSettings:
         return [decoder, *adjustable(now, self._decoders), *(own for own, _ in self._own())]
 
     def action_settings(self) -> None:
-        """Show all settings."""
         self._chat.screen.app.push_screen(SettingsScreen(self.listed, self.set, self.action_save))
 
     # --- settings that the engine does not have -----------------------------------------------------------------------
@@ -221,7 +212,6 @@ class ChatSettings:
         self._session.changed()
 
     def _theme_choices(self) -> Iterable[tuple[str, str, str]]:
-        """Return the completions of /theme: the names of themes."""
         return ((name, "", SETTINGS["theme"].help) for name in sorted(self._app.available_themes))
 
     def _take_look(self, text: str) -> None:
@@ -231,7 +221,7 @@ class ChatSettings:
     def _show_panels(self, text: str) -> None:
         wanted = typed("panels", text)
         if wanted != self._chat.view.side.display:
-            self._chat.view.toggle_panels()
+            self._chat.view.side.display = wanted
             self._app.keep_settings(panels=wanted)
 
     # --- what is saved ------------------------------------------------------------------------------------------------

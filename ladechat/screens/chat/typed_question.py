@@ -26,12 +26,7 @@ NO_TERMINAL = "an editor needs a terminal, and this is a page in a browser"
 
 
 class TypedQuestion:
-    """Shows what is sent with the typed text, and lets it be changed as a whole.
-
-    Args:
-        chat: the session and the prompt.
-        line: shows the size of the text, and its files.
-    """
+    """Shows in a line what is sent with the typed text, and its size, and lets the text be changed as a whole."""
 
     def __init__(self, chat: ChatContext, line: TypedSize) -> None:
         self._chat, self._prompt, self._line = chat, chat.prompt, line

@@ -22,11 +22,7 @@ MASK_ALONE = " F10: the mask alone."
 
 
 class ExplainScreen(StyledOnce[None], ModalScreen[None]):
-    """Explains the panels beside the conversation.
-
-    Args:
-        explanations: names and texts.
-    """
+    """Explains the panels beside the conversation: names and texts."""
 
     BINDINGS: ClassVar[list[BindingType]] = list(EXPLAIN_KEYS)
 

@@ -128,7 +128,7 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
     def _sections(self) -> Iterable[tuple[str, Rows]]:
         """Yield the sections: a few lines about the colours, then the keys, which most users want, then the rest."""
         yield from self._first
-        yield "What you see", self._seen
+        yield "What you see", SERVED[self._unit] if self._served else PASSES
         yield from self._key_sections()
         if here := [(panel.title, panel.shows) for panel in self._panels if panel.region.area]:
             yield "Panels", here
@@ -141,10 +141,6 @@ class HelpScreen(StyledOnce[None], ModalScreen[None]):
             yield "Decoders", [(info.label, info.help) for info in self._decoders]
         yield "Good to know", OF_A_SERVER if self._served else ALWAYS
         yield "The papers", PAPERS
-
-    @property
-    def _seen(self) -> Rows:
-        return SERVED[self._unit] if self._served else PASSES
 
     def _key_sections(self) -> Iterable[tuple[str, Rows]]:
         """Yield the keys by subject, with the equivalent commands on screens with a prompt."""

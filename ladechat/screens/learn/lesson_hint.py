@@ -36,13 +36,7 @@ def where(lesson: Lesson, progress: Progress) -> str:
 
 
 def hint(lesson: Lesson, progress: Progress, ended: str) -> str:
-    """Return the line that explains the keys.
-
-    Args:
-        lesson: the current scene.
-        progress: the number of the scene, and the predictions of all scenes.
-        ended: that the engine has ended, and what to do; "" if it has not.
-    """
+    """Return the line that explains the keys; see `shown_card` for the arguments."""
     page = lesson.page
     if ended:
         return ended

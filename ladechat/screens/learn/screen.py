@@ -22,8 +22,7 @@ from ladechat.palette import Palette
 from ladechat.protocol import Configure, DecoderInfo, Event, Header, Loading, Ready, Settings, Watch
 from ladechat.screens.engine_silence import EngineSilence
 from ladechat.screens.learn.lesson_hint import ENDED, acts, shown_card
-from ladechat.screens.over_chat import OverChat
-from ladechat.screens.styled_once import bottom
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.screens.view import commands
 from ladechat.session.engine import State
 from ladechat.session.session import Session
@@ -44,7 +43,7 @@ ANSWERS = "The model answers, pass by pass …"
 PAUSED = "paused between two passes"
 
 
-class LearnScreen(OverChat):
+class LearnScreen(StyledOnce[None]):
     """Shows one scene after another.
 
     Args:
@@ -63,17 +62,16 @@ class LearnScreen(OverChat):
         self, session: Session, progress: Progress, file: ProgressFile | None = None, notice: str = ""
     ) -> None:
         super().__init__()
-        self._session = session
-        self._progress = progress
-        self._file = file
+        self._session, self._progress, self._file = session, progress, file
         self._transcript = Transcript(id="transcript")
         self._transcript.can_focus = False
         self._side = LessonPanels(EXPLAINED_IN, id="side")
         self._status = StatusLine(id="status")
         self._timeline = SeekBar(id="timeline")
         self._box = LessonBox(id="lesson")
-        drawn_on = (self._transcript, self._side, self._status, self._timeline)
-        self._presenter = Presenter(*drawn_on, notice, limit_meant=True)
+        self._presenter = Presenter(
+            self._transcript, self._side, self._status, self._timeline, notice, limit_meant=True
+        )
         self._engine_events: dict[type[Event], Event] = {}
         self._moved: dict[str, Configure] = {}
         """The settings of moved sliders that were not sent yet."""
@@ -118,7 +116,6 @@ class LearnScreen(OverChat):
 
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
-        """The decoders that the engine has announced."""
         return self._presenter.now.decoders.values()
 
     @property
@@ -250,7 +247,7 @@ class LearnScreen(OverChat):
             self._reminded = False
         waiting = ANSWERS if Ready in self._engine_events else LOADS
         ended = with_own_keys(ENDED, self.app) if self._session.state is State.ENDED else ""
-        self._box.show(shown_card(lesson, self._progress, waiting, reminded=self._reminded, ended=ended))
+        self._box.card = shown_card(lesson, self._progress, waiting, reminded=self._reminded, ended=ended)
         if seen != self._seen:
             self._seen = seen
             self._side.point_at(page.diagonal, page.slot)
@@ -261,7 +258,6 @@ class LearnScreen(OverChat):
             self._frames.due()
 
     def _say_whether_paused(self) -> None:
-        """Show in the status line whether an answer is paused."""
         lesson = self.lesson
         if lesson.runs and lesson.runs[-1].settings is not None and not lesson.runs[-1].ended:
             self._presenter.say(ANSWERING if lesson.page.phase is Phase.RUNNING else PAUSED)
@@ -316,7 +312,6 @@ class LearnScreen(OverChat):
             self._show_card()
 
     def action_answer(self, choice: int) -> None:
-        """Answer a prediction."""
         self.lesson.choose(choice)
         self._show_card()
 
@@ -342,20 +337,16 @@ class LearnScreen(OverChat):
         self._go_to(max(0, self._progress.number - back))
 
     def action_read(self, lines: int) -> None:
-        """Scroll the text of the card."""
         self._box.scroll_text(lines)
 
     def action_page_up(self) -> None:
-        """Scroll the answer up."""
         self._transcript.action_page_up()
 
     def action_page_down(self) -> None:
-        """Scroll the answer down."""
         self._transcript.action_page_down()
 
     def commands(self) -> Iterable[SystemCommand]:
-        """Yield the commands of the palette: the actions of all keys, and the scenes."""
-        yield from commands(self.app, self, [one for one in LEARN_KEYS if "(" not in one.action])
+        yield from commands(self, [one for one in LEARN_KEYS if "(" not in one.action])
         for number, scene in enumerate(CHAPTERS):
             text = f"Scene {number + 1}: {scene.title}" if scene in SCENES else scene.title
             yield SystemCommand(text, "To the beginning of this scene.", partial(self._go_to, number))

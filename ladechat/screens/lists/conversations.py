@@ -39,11 +39,8 @@ CHOSEN_ACTIONS = ("open", "rename", "pin", "delete")
 
 
 class Chosen(NamedTuple):
-    """The conversation that was chosen from the list.
-
-    Attributes:
-        conversation: the saved conversation.
-        place: the place of the match; None if nothing was searched for, or the title matches.
+    """The conversation that was chosen from the list, and the place of the match; None if nothing was searched for, or
+    the title matches.
     """
 
     conversation: SavedConversation
@@ -53,11 +50,8 @@ class Chosen(NamedTuple):
 class ConversationsScreen(StyledOnce[Chosen | None]):
     """A searchable list, pinned conversations first, then the latest. Deletions can be undone until the program ends.
 
-    One field has the keyboard: the search, or the new title. The arrow keys move in the list.
-
-    Args:
-        store: the saved conversations.
-        hint: what to know first; it stands above the list while nothing else does.
+    One field has the keyboard: the search, or the new title. The arrow keys move in the list. `hint` is what to know
+    first; it stands above the list while nothing else does.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = list(CONVERSATIONS_KEYS)
@@ -208,7 +202,6 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
             self._say(GONE)
 
     def action_move(self, how: str) -> None:
-        """Highlight another conversation."""
         getattr(self._list, f"action_{how}")()
 
     def action_rename(self) -> None:
@@ -222,7 +215,6 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self.refresh_bindings()
 
     async def action_take_title(self) -> None:
-        """Save the typed title."""
         conversation = self._renamed
         assert conversation is not None
         try:
@@ -235,7 +227,6 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
             await self._list_anew(conversation)
 
     def action_leave_title(self) -> None:
-        """Cancel renaming."""
         self._renamed = None
         self._search.display, self._title.display = True, False
         self.set_focus(self._search)

@@ -43,12 +43,8 @@ def hub_cache() -> Path:
 def known_models(
     store: ConversationStore | None, used: Iterable[str] = (), failed: Iterable[str] = ()
 ) -> list[KnownModel]:
-    """Return each model once: the bundled one first, then those used before, latest first, then the rest of the cache.
-
-    Args:
-        store: the saved conversations; None: none are known.
-        used: the models of this session that have answered, or can.
-        failed: the models that could not be loaded.
+    """Return each model once: the bundled one first, those that could not be loaded, then those `used` in this session
+    and in the saved conversations, latest first, then the rest of the cache.
     """
     asked = [conversation.model for conversation in store.listing().all] if store is not None else []
     before = [KnownModel(name, "used before" if _may_be_there(name) else GONE) for name in (*used, *asked) if name]
@@ -74,12 +70,7 @@ def _cached(cache: Path) -> Iterator[KnownModel]:
 
 
 class ModelsScreen(PickScreen[str | None]):
-    """A searchable list; the typed text can be chosen as it is.
-
-    Args:
-        list_models: finds the models; it may be slow.
-        current: the model that answers now.
-    """
+    """A searchable list; the typed text can be chosen as it is. `list_models` may be slow; `current` answers now."""
 
     BINDINGS: ClassVar[list[BindingType]] = list(MODELS_KEYS)
 
@@ -90,23 +81,22 @@ class ModelsScreen(PickScreen[str | None]):
         self._all: Sequence[KnownModel] = ()
         self._shown: list[KnownModel] = []
         self._shown_for: str | None = None  # the text whose matches are listed
-        self._loaded = asyncio.Event()
         self._field.placeholder = PLACEHOLDER
 
     async def on_mount(self) -> None:
         self._say("Another model takes a while to load. The conversation stays.")
         self._all = await asyncio.to_thread(self._list_models)
-        self._loaded.set()
+        self._listed.set()
         self._show()
 
     async def _settle(self) -> None:
-        await self._loaded.wait()
+        await super()._settle()
         self._show()
 
     @on(Input.Changed)
     def _show(self) -> None:
         """List the models that match all typed words, and after them the typed text itself."""
-        if self._field.value == self._shown_for or not self._loaded.is_set():
+        if self._field.value == self._shown_for or not self._listed.is_set():
             return
         self._shown_for = self._field.value
         typed = self._shown_for.strip()
@@ -124,7 +114,6 @@ class ModelsScreen(PickScreen[str | None]):
 
     @on(OptionList.OptionSelected)
     def action_take(self) -> None:
-        """Use the highlighted model."""
         place = self._list.highlighted
         if place is not None and place < len(self._shown):
             self.dismiss(self._shown[place].name)

@@ -1,5 +1,6 @@
 """A list to choose from, with one field: typed text goes into the field, and the arrow keys move in the list."""
 
+import asyncio
 from typing import ClassVar, TypeVar
 
 from textual.app import ComposeResult
@@ -21,11 +22,7 @@ Result = TypeVar("Result")
 
 
 class PickScreen(StyledOnce[Result], ModalScreen[Result]):
-    """The base of such screens.
-
-    Args:
-        heading: the first line.
-    """
+    """The base of such screens; `heading` is the first line."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
 
@@ -35,6 +32,7 @@ class PickScreen(StyledOnce[Result], ModalScreen[Result]):
         self.first_focus = self._field = Field(self._settle)
         self._said = Label("", markup=False, classes="said")
         self._list = MarkedList(compact=True, markup=False)
+        self._listed = asyncio.Event()
 
     def compose(self) -> ComposeResult:
         with Vertical():
@@ -49,15 +47,14 @@ class PickScreen(StyledOnce[Result], ModalScreen[Result]):
         self.set_focus(self._field)
 
     def on_resize(self, event: Resize) -> None:
-        """Arrange the list for this height."""
         self.set_class(event.size.height < LOW_ROWS, "-low")
 
     async def _settle(self) -> None:
         """Bring the list up to date with the field before a key acts on it."""
+        await self._listed.wait()
 
     def _say(self, text: str) -> None:
         self._said.update(printable(text))
 
     def action_move(self, how: str) -> None:
-        """Highlight another row."""
         getattr(self._list, f"action_{how}")()

@@ -1,6 +1,5 @@
 """The form of all settings, with value, explanation and range; type another value and press Enter."""
 
-import asyncio
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -38,15 +37,11 @@ class SettingsScreen(PickScreen[None]):
         self._read, self._change, self._save = read, change, save
         self._rows: list[Adjustable] = []
         self._explained: int | None = None  # the index of the setting that the field is for
-        self._listed = asyncio.Event()
 
     async def on_mount(self) -> None:
         self._show()
         self._explain()
         self._listed.set()
-
-    async def _settle(self) -> None:
-        await self._listed.wait()
 
     @on(ScreenResume)
     def _show_anew(self) -> None:
@@ -98,7 +93,6 @@ class SettingsScreen(PickScreen[None]):
             self._explain()
 
     def action_save(self) -> None:
-        """Save these settings for the next start."""
         self._save()
 
 

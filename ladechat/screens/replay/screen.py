@@ -1,5 +1,6 @@
 """The replay: a recording in place of an engine."""
 
+import asyncio
 import gc
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -24,9 +25,7 @@ from ladechat.protocol import (
     TurnStarted,
 )
 from ladechat.screens.footer import leave_out, relabel_pause, say_unit
-from ladechat.screens.over_chat import OverChat
-from ladechat.screens.replay.reading_on import read_on
-from ladechat.screens.styled_once import bottom
+from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.screens.view import ConversationView, commands, welcome
 from ladechat.session.playing import NotRead, Player
 from ladechat.session.recordings.recording import Recording
@@ -37,6 +36,8 @@ from ladechat.widgets.later import Frames
 from ladechat.widgets.presenter import Bookmark
 from ladechat.widgets.steps.answer_steps import NEVER_KNOWN, StepPointedAt
 
+LINES_AT_ONCE = 64
+"""The number of lines read between two frames: about a millisecond of work."""
 QUESTION_CELLS = 60
 PLAYER_ACTIONS = tuple(key.action for key in REPLAY_KEYS if not key.priority and "." not in key.action)
 """The actions of the replay's own keys: letters, and keys that move the cursor of a text field."""
@@ -48,7 +49,7 @@ TAKES_AWAY = (ConversationCleared, ConversationOpened, ExchangeRemoved)
 """The events that remove messages from the screen: bookmarks from before them do not restore these messages."""
 
 
-class ReplayScreen(OverChat):
+class ReplayScreen(StyledOnce[None]):
     """A recorded session, at its own pace or step by step.
 
     The rest of the recording is read after the first frame. A jump to a place that has not been read waits for it,
@@ -70,7 +71,7 @@ class ReplayScreen(OverChat):
         self._transport = Transport(id="transport")
         header = recording.header
         self.view = ConversationView(self._transport, welcome(header.settings.decoder), first_questions(header.model))
-        self._search = SearchLine(id="find")
+        self._search = SearchLine(self._transport)
         self._bookmarks: dict[int, Bookmark] = {}
         self._wanted: Callable[[], None] | None = None
         self._notices_shown = 0
@@ -80,7 +81,6 @@ class ReplayScreen(OverChat):
 
     @property
     def decoders(self) -> Iterable[DecoderInfo]:
-        """The decoders in the recording."""
         return self.view.presenter.now.decoders.values()
 
     @property
@@ -104,15 +104,27 @@ class ReplayScreen(OverChat):
     def _after_first_frame(self) -> None:
         gc.enable()
         if not self.recording.complete:
-            self._reading = self.run_worker(read_on(self.recording, self._part_read))
+            self._reading = self.run_worker(self._read_on())
 
     def on_unmount(self) -> None:
-        """Stop reading."""
         if self._reading is not None:
             self._reading.cancel()
         self.recording.close()
 
     # --- reading ------------------------------------------------------------------------------------------------------
+
+    async def _read_on(self) -> None:
+        """Read the rest of the recording, a little at a time; another thread waits for the disk."""
+        while not self.recording.complete:
+            try:
+                lines = await asyncio.to_thread(self.recording.fetch)
+            except OSError as error:
+                self.recording.break_off(error)
+            else:
+                for start in range(0, max(len(lines), 1), LINES_AT_ONCE):
+                    self.recording.take(lines[start : start + LINES_AT_ONCE])
+                    await asyncio.sleep(0)
+            self._part_read()
 
     def _part_read(self) -> None:
         self._show_notices()
@@ -130,7 +142,6 @@ class ReplayScreen(OverChat):
         self._show_place()
 
     def _show_notices(self) -> None:
-        """Show the notices about the file that are new."""
         for notice in self.recording.notices[self._notices_shown :]:
             self.notify(notice, severity="warning", timeout=10)
         self._notices_shown = len(self.recording.notices)
@@ -211,7 +222,6 @@ class ReplayScreen(OverChat):
     # --- keys ---------------------------------------------------------------------------------------------------------
 
     def on_resize(self) -> None:
-        """Update the footer for the new width."""
         self.refresh_bindings()
 
     @property
@@ -237,37 +247,29 @@ class ReplayScreen(OverChat):
         self._show_place()
 
     def action_step_forward(self) -> None:
-        """Move one step forward."""
         self._when_read(lambda: self.go(self.player.step_forward()))
 
     def action_step_back(self) -> None:
-        """Move one step back."""
         self.go(self.player.step_back())
 
     def action_next_turn(self) -> None:
-        """Move to the next question."""
         self._when_read(lambda: self._jump(self.player.next_turn()))
 
     def action_previous_turn(self) -> None:
-        """Move to the previous question."""
         self._jump(self.player.previous_turn())
 
     def action_to_start(self) -> None:
-        """Move to the beginning."""
         self._jump(0)
 
     def action_to_end(self) -> None:
-        """Move to the end of the recording."""
         self._when_read(lambda: self._jump(self.player.end()))
 
     @on(SeekBar.Sought)
     def _sought(self, event: SeekBar.Sought) -> None:
-        """Move to the clicked place on the bar."""
         self._when_read(lambda: self._jump(self.player.place_at(event.fraction)))
 
     @on(StepPointedAt)
     def _step_pointed_at(self, event: StepPointedAt) -> None:
-        """Move to the step of the clicked token or bar."""
         position = None if event.turn is None else self.player.behind(event.turn, event.step)
         if position is None:
             self.notify(NEVER_KNOWN)
@@ -283,17 +285,14 @@ class ReplayScreen(OverChat):
         self._show_place()
 
     def action_faster(self) -> None:
-        """Increase the speed."""
         self.player.change_speed(1)
         self._show_place()
 
     def action_slower(self) -> None:
-        """Decrease the speed."""
         self.player.change_speed(-1)
         self._show_place()
 
     def action_search(self) -> None:
-        """Open the search field."""
         self._search.open()
 
     @on(Input.Submitted, "#find")
@@ -305,21 +304,12 @@ class ReplayScreen(OverChat):
         position = self.player.found(text)
         if position is not None:
             self.go(position)
-            self._select(text)
+            transcript = self.view.transcript
+            transcript.anchor()
+            if (place := transcript.found(text)) is not None:  # it is seen, and Ctrl+C copies it
+                self.selections = {transcript: place}
         elif text:
             self.notify("That is in no question and no answer of this recording.", severity="warning")
-
-    def _select(self, text: str) -> None:
-        """Select an occurrence of a text, so that it is seen and Ctrl+C copies it."""
-        transcript = self.view.transcript
-        transcript.anchor()
-        place = transcript.found(text)
-        if place is not None:
-            self.selections = {transcript: place}
-
-    @on(SearchLine.Closed)
-    def _search_closed(self) -> None:
-        self._transport.focus()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action is available: not the return to a missing chat, nor letters during typing."""
@@ -327,11 +317,11 @@ class ReplayScreen(OverChat):
             return False
         return action != "back" or not self.alone
 
-    action_back = OverChat.action_leave
+    action_back = StyledOnce.action_leave
 
     def commands(self) -> Iterable[SystemCommand]:
         """Yield the commands of the palette: the actions of all keys, and a jump to every question of the recording."""
-        yield from commands(self.app, self, REPLAY_KEYS, self.unit)
+        yield from commands(self, REPLAY_KEYS, self.unit)
         for turn in self.recording.turns:
             question = shorten(" ".join(turn.question.split()), QUESTION_CELLS)
             jump = partial(self._jump, turn.position + 1)

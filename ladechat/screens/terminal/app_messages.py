@@ -66,7 +66,6 @@ class AppWithMessages(App[int], inherit_bindings=False):
         self._forget_after(self._said_until - now)
 
     def clear_notifications(self) -> None:
-        """Hide all messages."""
         self.said, self._said_until = (), 0.0
         self._forget_after(None)
 

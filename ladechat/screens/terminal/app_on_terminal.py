@@ -1,7 +1,9 @@
 """An app on any terminal: one of any size, that is suspended, resumed, closed, or gone."""
 
+from pathlib import Path
 from typing import Any
 
+from platformdirs import user_state_path
 from rich.console import RenderableType
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
@@ -10,8 +12,8 @@ from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 
+from ladechat.files import PRIVATE, replace_file
 from ladechat.screens.terminal.app_messages import AppWithMessages
-from ladechat.screens.terminal.clipboard import keep
 from ladechat.screens.terminal.driver import ScreenDriver
 from ladechat.terminal import leave_on_signals
 from ladechat.widgets.cells import measure_alike
@@ -73,3 +75,15 @@ class AppOnTerminal(AppWithMessages, inherit_bindings=False):
         if self._driver is not None:
             self._driver.stop_application_mode()
             self._driver.close()
+
+
+def keep(text: str, folder: Path | None = None) -> Path | None:
+    """Write a copied text to a private file too: many terminals cannot write the clipboard, and none reports it. Return
+    the file, in the platform's folder for a program's state or in another folder; None if it cannot be written.
+    """
+    path = (folder or user_state_path("ladechat")) / "copied.txt"
+    try:
+        replace_file(path, text.encode(errors="replace"), PRIVATE)
+    except OSError:
+        return None
+    return path

@@ -30,11 +30,7 @@ class CurrentThemeFirst(ThemeProvider):
 
 
 class AppWithLook(AppOnTerminal, inherit_bindings=False):
-    """An app with the user's theme and look.
-
-    Args:
-        settings_file: the saved theme and look, and the file for changes of them; None: nothing is saved.
-    """
+    """An app with the user's theme and look; without a settings file, nothing is saved."""
 
     palette: reactive[Palette] = reactive(Palette)
 
@@ -113,7 +109,6 @@ class AppWithLook(AppOnTerminal, inherit_bindings=False):
         self.keep_settings(look=str(look))
 
     def keep_settings(self, **changes: Any) -> None:
-        """Save these settings for the next start."""
         if self._settings_file is not None and self._settings_file.writable:
             try:
                 self._settings_file.keep(changes)

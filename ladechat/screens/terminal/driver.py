@@ -31,12 +31,10 @@ class ScreenDriver(LinuxDriver):
         super().write(drawn(data))
 
     def start_application_mode(self) -> None:
-        """Set up the terminal for the app."""
         super().start_application_mode()  # type: ignore[no-untyped-call]  # Textual's has no types
         self._on_screen = True
 
     def stop_application_mode(self) -> None:
-        """Restore the terminal."""
         self._on_screen = False
         super().stop_application_mode()
 

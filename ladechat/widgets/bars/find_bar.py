@@ -7,7 +7,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Input, Label
 
 from ladechat.widgets.formatting import counted
@@ -16,12 +16,7 @@ from ladechat.widgets.transcript.message_lines import MessageLines
 
 
 class FindLine(TypedLine):
-    """An input for the text.
-
-    Args:
-        go: goes to a place, so many on from the one that is shown.
-        close: closes the bar.
-    """
+    """An input for the text. `go` goes to a place, so many on from the one that is shown."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,down", "go(1)", "Next", id="find.next"),
@@ -37,10 +32,7 @@ class FindLine(TypedLine):
 class FindBar(Horizontal):
     """Marks the places of a text in a conversation, one after the other.
 
-    It begins with the first place from the top of the view on.
-
-    Args:
-        lines: the conversation.
+    It begins with the first place from the top of the view on. Closed, it gives the focus to the widget `back_to`.
     """
 
     DEFAULT_CSS = """
@@ -50,12 +42,9 @@ class FindBar(Horizontal):
     FindBar Label { width: auto; padding: 0 1; color: $text-muted; }
     """
 
-    class Closed(Message):
-        """The bar was closed."""
-
-    def __init__(self, lines: MessageLines) -> None:
+    def __init__(self, lines: MessageLines, back_to: Widget) -> None:
         super().__init__(id="finding")
-        self._lines = lines
+        self._lines, self._back_to = lines, back_to
         self._input = FindLine(self._go, self._close)
         self._count = Label("")
         self._from = 0  # the message at the top of the view when the bar was opened
@@ -75,7 +64,7 @@ class FindBar(Horizontal):
     def _close(self) -> None:
         """Hide the bar. The place stays marked."""
         self.remove_class("-open")
-        self.post_message(self.Closed())
+        self.screen.set_focus(self._back_to)
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:

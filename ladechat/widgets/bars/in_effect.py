@@ -29,7 +29,7 @@ class InEffect(OneLine):
     """
 
     DEFAULT_CSS = """
-    InEffect { color: $text-muted; background: $surface; }
+    InEffect { display: none; color: $text-muted; background: $surface; }
     """
 
     preset = reactive("")
@@ -38,11 +38,7 @@ class InEffect(OneLine):
     thinking: reactive[ThinkingSwitch] = reactive[ThinkingSwitch]("auto")
     formatted = reactive(False)
 
-    def on_mount(self) -> None:
-        self.show("", "", None, "auto", formatted=False)
-
     def show(self, preset: str, system: str, limit: int | None, thinking: ThinkingSwitch, *, formatted: bool) -> None:
-        """Show these; hide the line if all is as usual."""
         self.preset, self.system, self.limit, self.thinking, self.formatted = preset, system, limit, thinking, formatted
         self.display = bool(preset or system or limit or formatted) or thinking != "auto"
 

@@ -80,7 +80,6 @@ class KeyFooter(OneLine):
             self.call_after_refresh(self._look)
 
     def _look(self) -> None:
-        """Draw the line again if the key bindings have changed."""
         if not self.is_attached:
             return
         active = self.screen.active_bindings

@@ -38,10 +38,6 @@ class SeekBar(Track):
         bar: "SeekBar"
         fraction: float
 
-        @property
-        def control(self) -> "SeekBar":
-            return self.bar
-
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, SeekBar.Sought) and message.bar is self.bar
 

@@ -88,7 +88,6 @@ class BiographyPanel(AnswerPanel):
         return [row, *(line for text in sentences(history) for line in self.sentence(text, width))]
 
     def explain(self) -> str:
-        """Return the sentences about the token, or why there are none."""
         history = self._history()
         if self._chosen is None and self.alone and any(self._latest()):
             return (

@@ -26,12 +26,8 @@ HERE = "▲"
 
 
 class CostChart(NamedTuple):
-    """The bars, and rows that are aligned with them.
-
-    Attributes:
-        costs: the cost of a pass in plain ones, by its slots.
-        slots, cost: those of the pass that stands out.
-        width: in cells.
+    """The bars, `width` cells wide, and rows that are aligned with them. `costs` are those of a pass in plain ones, by
+    its slots; `slots` and `cost`, those of the pass that stands out.
     """
 
     costs: Curve
@@ -45,16 +41,13 @@ class CostChart(NamedTuple):
 
     @property
     def most(self) -> float:
-        """The slots at the right end."""
         return max(LEAST_MOST_SLOTS, self.slots, self.costs[-1][0])
 
     @property
     def top(self) -> float:
-        """The cost at the upper end."""
         return max(LEAST_TOP, self.cost, *(cost for _, cost in self.costs))
 
     def fits(self, height: int) -> bool:
-        """Return whether bars of this height can be drawn."""
         return self.columns >= LEAST_COLUMNS and height >= LEAST_ROWS
 
     def bars(self, height: int, style: Style, own: Style, muted: Style) -> list[Row]:
@@ -62,7 +55,8 @@ class CostChart(NamedTuple):
         measured, but for that pass.
         """
         here, last = self._column(self.slots), self._column(self.costs[-1][0])
-        heights = [self._at_column(column) if column <= last else 0.0 for column in range(self.columns)]
+        heights = [value_at(self.costs, self._slots(column)) for column in range(last + 1)]
+        heights += [0.0] * (self.columns - len(heights))
         heights[here] = self.cost
         eighths = [round(cost / self.top * height * 8) for cost in heights]
         rows: list[Row] = []
@@ -108,9 +102,6 @@ class CostChart(NamedTuple):
     def cost_of(self, slots: float) -> float | None:
         """Return the cost of a pass of so many slots, as far as it was measured."""
         return value_at(self.costs, slots) if slots <= self.costs[-1][0] + 1e-6 else None
-
-    def _at_column(self, column: int) -> float:
-        return value_at(self.costs, self._slots(column))
 
     def _slots(self, column: int) -> float:
         return float(self.most ** (column / (self.columns - 1)))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from rich.style import Style
+from textual.reactive import reactive
 
 from ladechat.protocol import PassCost
 from ladechat.widgets.formatting import cost_in_figures
@@ -20,18 +21,11 @@ class CostPanel(StepPanel):
     NAME = "what a pass costs here"
     NEEDS = Needs(least=2, usual=8, most=13)
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._costs: Sequence[PassCost] = ()
-
-    def show_costs(self, costs: Sequence[PassCost]) -> None:
-        """Draw these costs, the first of one slot. They belong to the machine, so they stay from answer to answer."""
-        self._costs = costs if costs and costs[0].slots == 1 else ()
-        self.redraw()
+    costs: reactive[Sequence[PassCost]] = reactive(())
+    """The costs of passes, the first of one slot. They belong to the machine, so they stay from answer to answer."""
 
     def explain(self) -> str:
-        """Return what the bars are, and the cost of this pass."""
-        if not self._costs:
+        if not self.costs:
             return "Passes of 1 to 64 slots are timed with the next answer."
         chart = self._chart(LEAST_WIDTH)
         return (
@@ -43,7 +37,7 @@ class CostPanel(StepPanel):
 
     def rows(self, width: int, height: int) -> list[Row]:
         titles = self.titles(self.NAME, "cost of a pass")
-        if not self._costs:
+        if not self.costs:
             return self.only(width, titles, "Measured with the next answer.")
         chart = self._chart(width)
         words: Row = [(longest(width, self._this_pass(chart)), Style())]
@@ -60,7 +54,7 @@ class CostPanel(StepPanel):
         return [header, *shown, *under, *gpu, words]
 
     def _chart(self, width: int) -> CostChart:
-        slots, costs = self._step.timing.slots if self._step else 1, curve_of(self._costs)
+        slots, costs = self._step.timing.slots if self._step else 1, curve_of(self.costs)
         # Beyond what was timed, in proportion, as the engine does: the arithmetic takes the time there.
         cost = value_at(costs, slots) * max(1.0, slots / costs[-1][0])
         return CostChart(costs, slots, cost, width)

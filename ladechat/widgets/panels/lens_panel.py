@@ -60,16 +60,13 @@ class LensPanel(StepPanel):
 
     layer_rows: reactive[int] = reactive(4, layout=True)
     """The number of layers that there is to be room for."""
+    _picture: reactive[TransferPicture | None] = reactive(None, layout=True)
 
     @dataclass
     class Seen(Message):
         """The panel has become visible or invisible; its data is computed only while it is visible."""
 
         shown: bool
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._picture: TransferPicture | None = None
 
     def needs(self) -> Needs:
         rows = self.layer_rows + FRAME_ROWS
@@ -79,7 +76,6 @@ class LensPanel(StepPanel):
         """Draw the method for a model with so many layers, and what was trained for it."""
         part = part_of(trained, TRANSFER)
         self._picture = TransferPicture(layers, part) if part is not None and part.layers else None
-        self.redraw()
 
     def on_show(self) -> None:
         self.post_message(self.Seen(True))
@@ -88,7 +84,6 @@ class LensPanel(StepPanel):
         self.post_message(self.Seen(False))
 
     def explain(self) -> str:
-        """Return which token each layer has, and which guesses came true."""
         view = None if self._step is None else self._step.lens
         if self._step is None or view is None:
             return self._why_none(self._step)
@@ -156,7 +151,6 @@ class LensPanel(StepPanel):
         return "None for this pass: its last token carried no pseudo rows, or nobody looked at them."
 
     def _positions(self, frame: "_Frame") -> Row:
-        """Return the heads of the columns: their positions."""
         row: Row = [(LABEL, self.muted)]
         if frame.real:
             row += [(f"  {fit('t+1', frame.cells)}", self.muted)]
@@ -182,7 +176,6 @@ class LensPanel(StepPanel):
         return (VERDICT_MARKS[verdict], self.palette.verdict(verdict)) if verdict else (otherwise, self.muted)
 
     def _layer(self, frame: "_Frame", index: int) -> Row:
-        """Return the row of one layer: its token at each position."""
         step, view = frame.step, frame.view
         top = view.row_ids[-1]
         accepted, highest = _accepted(step), index == len(view.rows) - 1

@@ -73,7 +73,6 @@ class Scale(IntEnum):
     HALF = 1
 
     def cells(self, block: Block) -> int:
-        """Return the cells of a block."""
         return LAST_CELLS if block.name == LAST else -(-len(block.slots) * self // 2)
 
     def drawn(self, block: Block, seen: Sequence[bool], style: Style, unseen: Style) -> Row:
@@ -141,7 +140,6 @@ class MaskPanel(StepPanel):
     # --- in words -----------------------------------------------------------------------------------------------------
 
     def explain(self) -> str:
-        """Return a description of the picture with the numbers of this pass."""
         step = self._step
         if step is None:
             return "Shows which slots of a pass see which, from the first pass on."
@@ -292,7 +290,6 @@ class MaskPanel(StepPanel):
         return Style(bold=selected is not None)
 
     def _notes(self, step: protocol.Step, slots: Sequence[Slot], selected: int | None, width: int) -> list[Row]:
-        """Return the lines below the picture."""
         if selected is not None:
             return self.sentence(sight(slots, selected, len(step.window.rows) if step.window else 0), width)
         cached = f"{step.timing.cache_length:,}"

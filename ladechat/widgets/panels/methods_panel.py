@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rich.style import Style
+from textual.reactive import reactive
 
 from ladechat.protocol import TrainedPart
 from ladechat.widgets.panels.panel import Needs, Panel, Row
@@ -35,14 +36,8 @@ class MethodsPanel(Panel):
     NAME = "where guesses come from"
     NEEDS = Needs(least=5, usual=13, most=13)
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._trained: Sequence[TrainedPart] = ()
-
-    def show_trained(self, trained: Sequence[TrainedPart]) -> None:
-        """Show the figures of these maps and heads."""
-        self._trained = trained
-        self.redraw()
+    trained: reactive[Sequence[TrainedPart]] = reactive(())
+    """The maps and heads whose figures are shown."""
 
     def rows(self, width: int, height: int) -> list[Row]:
         table = _that_fit(self._table(), width)
@@ -54,12 +49,11 @@ class MethodsPanel(Panel):
         return [self.header(width, [self.NAME], ["a guess is right", ""]), *rows, *words]
 
     def explain(self) -> str:
-        """Return why the figures differ, and what they are."""
         return f"{WHY} {self._what_figures_are()}"
 
     def _table(self) -> list[tuple[str, ...]]:
         """Return the heads and the lines: method, source, what is trained, figures."""
-        parts = [part_of(self._trained, method.kind) for method in METHODS]
+        parts = [part_of(self.trained, method.kind) for method in METHODS]
         ahead = max([len(part.right) for part in parts if part is not None], default=0)
         figures = [
             [f"{share:.2f}".lstrip("0") for share in (part.right if part else ())] + ["–"] * ahead for part in parts
@@ -69,7 +63,7 @@ class MethodsPanel(Panel):
         return [heads, *((one.name, one.source, one.trained, *own[:ahead]) for one, own in lines)]
 
     def _what_figures_are(self) -> str:
-        steps = {part.steps for part in self._trained}
+        steps = {part.steps for part in self.trained}
         if not steps:
             return "Nothing was trained for this model."
         trained = f"{min(steps):,}" if len(steps) == 1 else f"{min(steps):,} to {max(steps):,}"

@@ -3,7 +3,6 @@
 import textwrap
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
@@ -11,7 +10,6 @@ from rich.style import Style
 from textual import events
 from textual.color import Color
 from textual.geometry import Region
-from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
@@ -78,12 +76,6 @@ class Panel(Widget):
     optional: reactive[bool] = reactive(False, layout=True)
     """Whether it is left out where the panels have no room for what they usually show."""
 
-    @dataclass
-    class Asked(Message):
-        """The user has clicked on the title for an explanation of the panel with this id."""
-
-        panel: str = ""
-
     @property
     def title(self) -> str:
         """The panel's name, which may depend on its content."""
@@ -103,7 +95,12 @@ class Panel(Widget):
         super().__init__(id=id)
         self.drawing = Throttle(self, self._draw, FRAME_SECONDS, joining=SECONDS_TO_JOIN)
         self._painted: list[Strip] | None = None
-        self._needed = self._drawn_for = self.NEEDS
+        self._drawn_for = self.NEEDS
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Need what is usual until passes of another decoder are counted."""
+        self._needed = self.NEEDS
         self._rows_of_passes = deque([FEW_ROWS] * PASSES_AT_FIRST, PASSES_COUNTED)
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -111,25 +108,16 @@ class Panel(Widget):
         raise NotImplementedError
 
     def needs(self) -> Needs:
-        """Return the rows that the panel needs."""
         return self._needed
 
     def count_rows(self, rows: int, more: int = 0) -> None:
-        """Need the rows that three of four passes need, and never less than before.
-
-        Args:
-            rows: those of the next pass.
-            more: for what can be left out.
+        """Need the rows that three of four passes need, and never less than before. `rows` are those of the next pass,
+        `more` for what can be left out.
         """
         self._rows_of_passes.append(rows)
         usual = sorted(self._rows_of_passes)[len(self._rows_of_passes) * 3 // 4]
         usual = -(-usual // ROWS_AT_ONCE) * ROWS_AT_ONCE
         self._needed = Needs(*map(max, self._needed, (LEAST_ROWS, usual, usual + more)))
-
-    def begin_anew(self) -> None:
-        """Need what is usual until passes of another decoder are counted."""
-        self._needed = self.NEEDS
-        self._rows_of_passes = deque([FEW_ROWS] * PASSES_AT_FIRST, PASSES_COUNTED)
 
     def explain(self) -> str:
         """Return an explanation in two or three sentences with the current numbers; "" if the panel needs none."""
@@ -141,12 +129,10 @@ class Panel(Widget):
         return self.unreported or self.explain()
 
     def on_click(self, event: events.Click) -> None:
-        """Ask for the explanation when the title is clicked."""
         if not event.y and self.explanation:
-            self.post_message(self.Asked(self.id or ""))
+            self.call_next(self.run_action, f"app.explain({self.id!r})")
 
     def redraw(self) -> None:
-        """Repaint now, or one frame interval after the last repaint."""
         self.drawing.soon()
 
     def _draw(self) -> None:
@@ -228,12 +214,7 @@ class Panel(Widget):
         return [(text, self.muted), (more.rjust(width - len(text)), self.muted)]
 
     def sentence(self, text: str, width: int) -> list[Row]:
-        """Return a sentence in the quiet style, wrapped."""
         return wrapped(text, width, self.muted)
-
-    def longest_sentence(self, texts: Sequence[str], width: int, height: int) -> list[Row]:
-        """Return the first of `texts` that fits into `height` rows, wrapped."""
-        return next((rows for text in texts if len(rows := self.sentence(text, width)) <= height), [])
 
 
 class AnswerPanel(Panel):
@@ -252,7 +233,6 @@ class AnswerPanel(Panel):
         raise NotImplementedError
 
     def clear(self) -> None:
-        """Draw the state before the first step."""
         self.forget()
         self.redraw()
 

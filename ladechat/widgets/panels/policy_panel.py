@@ -34,12 +34,10 @@ class PolicyPanel(StepPanel):
         self._choice: PolicyChoice | None = None
 
     def show(self, choice: PolicyChoice | None) -> None:
-        """Draw a choice of the policy; None before the first."""
         self._choice = choice
         self.redraw()
 
     def explain(self) -> str:
-        """Return what was chosen, and the numbers behind the decision."""
         text = "auto drafts as many tokens as bring the most tokens per second on this machine."
         shown = self._shown()
         if shown is None:
@@ -69,7 +67,9 @@ class PolicyPanel(StepPanel):
         costs = _through(curve_of(choice.costs), shown.slots, shown.cost)
         chart = CostChart(costs, shown.slots, shown.cost, width)
         bars = self._chart(chart, expected, height)
-        return [header, *bars, *self.longest_sentence(shown.wordings, width, height - 1 - len(bars))]
+        sentences = (self.sentence(text, width) for text in shown.wordings)
+        room = height - 1 - len(bars)
+        return [header, *bars, *next((rows for rows in sentences if len(rows) <= room), [])]
 
     def _chart(self, chart: CostChart, expected: Curve, height: int) -> list[Row]:
         """Return bars and axis; below them, if there is room, cost, tokens and speed, or the last two."""

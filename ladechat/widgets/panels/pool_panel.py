@@ -66,7 +66,7 @@ class PoolPanel(StepPanel):
 
     def __init__(self, births: Births | None = None, *, id: str | None = None) -> None:
         self._births = births or Births()
-        self._born: dict[int, Birth] = {}  # by line of the panel
+        self._born: dict[int, Birth] = {}  # by line of the panel, for a click there
         super().__init__(id=id)
 
     def forget(self) -> None:
@@ -87,7 +87,6 @@ class PoolPanel(StepPanel):
                 self._reached[source] += verdict != "untested"
 
     def count(self, step: protocol.Step) -> None:
-        """Count the rows that the next step needs."""
         window = step.window if step.pool is not None and step.decision is None else None  # auto has some now and then
         new = 0 if window is None else 1 + len(window.fresh)
         self.count_rows(FRAME_ROWS + len(guesses_of(step)), new)
@@ -109,13 +108,11 @@ class PoolPanel(StepPanel):
 
     def on_click(self, event: events.Click) -> None:
         """Show the pass in which a guess was born, with its diagonal, when the guess is clicked."""
-        super().on_click(event)
         birth = self._born.get(event.y)
         if birth is not None and self._step is not None:
             self.post_message(StepPointedAt(self._step.turn, birth.step, diagonal=birth.column))
 
     def explain(self) -> str:
-        """Return what was guessed, and how often guesses came true."""
         step = self._step
         if step is None:
             return "Shows what is guessed, from the first pass on."
@@ -194,7 +191,8 @@ class PoolPanel(StepPanel):
         starts: list[int] = []
         for line in lines:
             row, starts = self._line(line, starts, numbers, width)
-            self._note_birth(line.guess, 1 + len(rows))
+            if (birth := self._birth(line.guess)) is not None:
+                self._born[1 + len(rows)] = birth
             rows.append(row)
         return rows
 
@@ -265,11 +263,6 @@ class PoolPanel(StepPanel):
         if step is None or step.window is None or not step.window.row_ids[:1] or guess.source != WINDOW:
             return None
         return self._births.of((step.window.row_ids[0][0], *guess.token_ids), step.index)
-
-    def _note_birth(self, guess: protocol.Candidate, line: int) -> None:
-        """Remember the birth of the guess on a line, for a click there."""
-        if (birth := self._birth(guess)) is not None:
-            self._born[line] = birth
 
     def _token_style(self, verdict: str) -> Style:
         if self._step is None or not verdict:

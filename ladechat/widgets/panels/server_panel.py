@@ -14,7 +14,6 @@ from ladechat.widgets.units import unit_of
 LEAST_TABLE_ROWS = 3
 """A table of fewer rows says nothing: head and one figure, and an empty row above it."""
 UNKNOWN = "–"
-HERE, THERE = "here", "server"
 
 
 class Figure(NamedTuple):
@@ -67,12 +66,10 @@ class ServerPanel(AnswerPanel):
         self.redraw()
 
     def show_finished(self, event: protocol.TurnFinished) -> None:
-        """Show the server's own figures."""
         self._finished = event
         self.redraw()
 
     def explain(self) -> str:
-        """Return what the server is, what it tells, and where its figures differ from what came here."""
         if self.info is None:
             return ""
         text = f"{self.info.program} at {self.info.address} decodes. {what_is_reported(self.info)}"
@@ -108,20 +105,15 @@ class ServerPanel(AnswerPanel):
         return [one for one in figures if (one.here, one.there) not in ((UNKNOWN, UNKNOWN), ("0", UNKNOWN))]
 
     def _table(self, figures: list[Figure], width: int) -> list[Row]:
-        names = max(len(one.name) for one in figures)
-        cells = [max(len(column[0]), *map(len, column[1])) for column in _columns(figures)]
+        table = [Figure("", "here", "server"), *figures]
+        names, *cells = (max(map(len, column)) for column in zip(*table, strict=True))
+        gap = " " * max(1, min(3, width - names - sum(cells)) - 1)
         rows: list[Row] = []
-        for name, here, there in (Figure("", HERE, THERE), *figures):
-            gap = " " * max(1, min(3, width - names - sum(cells)) - 1)
-            numbers = Style() if name else self.muted
-            row: Row = [(name.ljust(names), self.muted)]
-            row += [(gap + here.rjust(cells[0]), numbers), (gap + there.rjust(cells[1]), numbers)]
-            rows.append(row)
+        for name, *numbers in table:
+            style = Style() if name else self.muted
+            columns = [(gap + number.rjust(room), style) for number, room in zip(numbers, cells, strict=True)]
+            rows.append([(name.ljust(names), self.muted), *columns])
         return rows
-
-
-def _columns(figures: list[Figure]) -> tuple[tuple[str, list[str]], tuple[str, list[str]]]:
-    return (HERE, [one.here for one in figures]), (THERE, [one.there for one in figures])
 
 
 def _whole(number: int | None) -> str:

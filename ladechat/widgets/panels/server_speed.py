@@ -26,7 +26,6 @@ class ServerSpeed:
         self._finished: TurnFinished | None = None
 
     def add(self, step: Step) -> None:
-        """Add a step."""
         self._tokens += len(step.token_ids)
         self._steps += step.passes
         self._drafted = None if self._drafted is None or step.drafted is None else self._drafted + step.drafted
@@ -76,7 +75,6 @@ class ServerSpeed:
         return [f"first token after {first}, the rest in {rest}", f"first token {first}, rest {rest}", first]
 
     def explain(self) -> str:
-        """Return what the figures are."""
         unit, counts = unit_of(self.server), counted(self._passes, unit_of(self.server))
         came = (
             f"{counts} gave {counted(self._tokens, 'token')}." if self.server.passes else f"The text came in {counts}."

@@ -9,7 +9,7 @@ from textual.layout import Layout
 from textual.reactive import reactive
 from textual.widgets import Label
 
-from ladechat.keys import key_names
+from ladechat.own_keys import with_own_keys
 from ladechat.palette import Palette
 from ladechat.protocol import (
     MOST,
@@ -108,10 +108,6 @@ class SidePanels(Vertical):
         strip.show_sizes(self._sizes, Sizes.of(self.query_one(Sliders).values))
         strip.set_class(self._sizes is not None, "-known")
 
-    @on(Panel.Asked)
-    async def _explain(self, event: Panel.Asked) -> None:
-        await self.app.run_action(f"app.explain({event.panel!r})")
-
     def show_steps(self, steps: Sequence[Step]) -> None:
         """Add steps: the panels count all of them, and draw the last."""
         for step in steps:
@@ -132,8 +128,7 @@ class SidePanels(Vertical):
         """Show the facts of a model that a panel needs: its context length, its layers, what was trained for it."""
         self.query_one(SpeedPanel).context_length = model.context_length if model.context_length < MOST else None
         self.show_server(model.server)
-        for panel in self.query(LensPanel):
-            panel.show_model(model.layers, model.trained)
+        self.query_one(LensPanel).show_model(model.layers, model.trained)
 
     def show_server(self, server: ServerInfo | None) -> None:
         """Show the server that decodes from now on; None: this machine does."""
@@ -154,10 +149,10 @@ class SidePanels(Vertical):
                 panel.unreported = "" if server is None or told else what_is_reported(server)
 
     def show_costs(self, costs: Sequence[PassCost]) -> None:
-        """Show what passes cost on this machine, where there is a panel for it."""
-        self.query_one(SpeedPanel).costs = costs if costs and costs[0].slots == 1 else ()
+        known = costs if costs and costs[0].slots == 1 else ()
+        self.query_one(SpeedPanel).costs = known
         for panel in self.query(CostPanel):
-            panel.show_costs(costs)
+            panel.costs = known
 
     @on(WindowPanel.PointedAt)
     def _pointed_at(self, event: WindowPanel.PointedAt) -> None:
@@ -171,7 +166,6 @@ class SidePanels(Vertical):
         window.slot = mask.slot = slot
 
     def next_slot(self) -> None:
-        """Show what the next slot of the pass sees."""
         self.query_one(WindowPanel).action_point(1)
 
     def show_pace(self, *, slowed: bool) -> None:
@@ -189,7 +183,6 @@ class SidePanels(Vertical):
             self.query_one(SpeedPanel).untimed = passes
 
     def show_choice(self, choice: PolicyChoice) -> None:
-        """Show how much the adaptive policy drafts."""
         self.answer.add_choice(choice)
         if self.looked_at is None:
             self.query_one(PolicyPanel).show(choice)
@@ -219,12 +212,8 @@ class SidePanels(Vertical):
         return gone
 
     def look_at(self, answer: AnswerSteps, place: int, token: int | None = None) -> None:
-        """Show the panels as they were at a step, with figures up to it.
-
-        Args:
-            answer: the answer of the step.
-            place: the index of the step in the answer.
-            token: the index of the token in the step that the user has pointed at; None: at no token.
+        """Show the panels as they were at the step at index `place`, with figures up to it; and the token of the step
+        that the user has pointed at, if one.
         """
         before = self.looked_at
         known = before.steps if before is not None and before.answer is answer else []
@@ -241,7 +230,6 @@ class SidePanels(Vertical):
         self._apply()
 
     def leave_steps(self) -> None:
-        """Show the newest step again."""
         if self.looked_at is not None:
             self.looked_at = None
             self._show_who_decoded()
@@ -319,15 +307,12 @@ class SidePanels(Vertical):
     def switch_view(self) -> None:
         """Switch to the next view: mask, biography, or all panels again."""
         self.shown = FOLLOWING[self.shown]
-        bindings = (active.binding for active in self.screen.active_bindings.values())
-        keys = [key_names(binding) for binding in bindings if binding.action == "app.switch_view"]
         way_back = self.query_one("#way-back", Label)
-        way_back.update(WAY_BACK[self.shown].format(*keys, "F10"))
+        way_back.update(with_own_keys(WAY_BACK[self.shown], self.app))
         way_back.display = self.shown is not View.PANELS
         self._apply()
 
     def on_resize(self, _event: events.Resize) -> None:
-        """Choose what is shown from the size alone."""
         width, height = self.content_size
         self._roomy = width >= ROOMY_COLUMNS and height >= ROOMY_ROWS
         self._apply()
@@ -338,7 +323,6 @@ class SidePanels(Vertical):
 
     @property
     def on_screen(self) -> list[Explained]:
-        """The visible panels and sliders."""
         sliders = self.query_one(Sliders).parameter_sliders
         return [one for one in (*self.query(Panel), *sliders) if one.region.area]
 

@@ -74,20 +74,14 @@ class SlotStrip(StepPanel):
     of_pass: reactive[Sizes | None] = reactive(None)
     """W, N and G of the pass that is shown, which others may have followed; None if unknown."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.sizes: tuple[Sizes, Sizes] | None = None
-        """As they are set, and as the sliders show them; None for a decoder that lacks them."""
+    sizes: reactive[tuple[Sizes, Sizes] | None] = reactive(None)
+    """W, N and G as they are set, and as the sliders show them; None for a decoder that lacks them."""
 
     def show_sizes(self, now: Sizes | None, moved: Sizes | None) -> None:
         """Set W, N and G as they are now, and as the sliders show them; None for a decoder that lacks them."""
-        sizes = None if now is None or moved is None else (now, moved)
-        if sizes != self.sizes:
-            self.sizes = sizes
-            self.redraw()
+        self.sizes = None if now is None or moved is None else (now, moved)
 
     def explain(self) -> str:
-        """Return the formula of the slots with the present numbers."""
         if self.sizes is None:
             return ""
         now = self.sizes[1]

@@ -142,7 +142,6 @@ class SpeedPanel(AnswerPanel):
 
     @property
     def _times(self) -> PassTimes:
-        """The sums over the passes whose times count."""
         if self.untimed is None:
             return PassTimes()
         return self._all_times.since(self._times_after[min(self.untimed, len(self._times_after) - 1)])
@@ -204,7 +203,6 @@ class SpeedPanel(AnswerPanel):
         return ["on a GPU, more slots cost hardly more"]
 
     def explain(self) -> str:
-        """Return the passes saved, on any machine, and the speedup measured on this one."""
         if self._last is None:
             return f"Measures an answer from its first {unit_of(self.server)} on."
         if self._served is not None:
@@ -320,7 +318,6 @@ class SpeedPanel(AnswerPanel):
         return list(visible)
 
     def on_click(self, event: events.Click) -> None:
-        """Post `StepPointedAt` when a bar is clicked."""
         offset, width = event.get_content_offset(self), self.content_size.width
         if offset is None or offset.y not in self._bar_lines or self._last is None:
             return

@@ -20,12 +20,7 @@ CARRIERS_ARE = "Carriers make pseudo states: slots that may be the last accepted
 
 
 class TransferPicture(NamedTuple):
-    """The picture of one model.
-
-    Attributes:
-        layers: the number of its layers.
-        part: the maps that were trained for it.
-    """
+    """The picture of a model with so many layers, and of the maps that were trained for it."""
 
     layers: int
     part: TrainedPart
@@ -50,7 +45,6 @@ class TransferPicture(NamedTuple):
         return [*rows, *self.described(width, height - len(rows), muted)]
 
     def words(self) -> list[str]:
-        """Return what the maps are, in sentences."""
         size = f"{self.part.width:,} × {self.part.width:,}"
         names = f"M1 to M{self.maps}" if self.maps > 1 else "M1"
         return [

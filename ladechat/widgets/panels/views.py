@@ -12,7 +12,7 @@ class View(StrEnum):
 
 
 FOLLOWING = {View.PANELS: View.MASK, View.MASK: View.BIOGRAPHY, View.BIOGRAPHY: View.PANELS}
-WAY_BACK = {View.PANELS: "", View.MASK: "{0}, {0}: all panels", View.BIOGRAPHY: "{0}: all panels"}
-"""What leads to all panels, by the name of the key that goes to the following view."""
+WAY_BACK = {View.PANELS: "", View.MASK: "F10, F10: all panels", View.BIOGRAPHY: "F10: all panels"}
+"""What leads to all panels."""
 LEFT_OUT = {View.PANELS: ("biography",), View.MASK: ("biography", "speed"), View.BIOGRAPHY: ("pool", "speed")}
 """The panels of each view that are shown only if there is room."""

@@ -75,7 +75,6 @@ class Marks(NamedTuple):
         return None if at is None else self.nodes[at].index(node) + min(at, self.shift)
 
     def verdict(self, row: int, column: int) -> str:
-        """Return the verdict on a cell."""
         node = self.nodes[row][column]
         return "" if node is None else self.verdicts[node]
 

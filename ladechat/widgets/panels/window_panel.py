@@ -121,7 +121,6 @@ class WindowPanel(StepPanel, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Mark the diagonal of the clicked cell; clicked again, what its slot sees; then nothing."""
-        super().on_click(event)
         view = None if self._step is None else self._step.window
         top, first, shape = self._grid_at
         row = first + event.y - top
@@ -184,7 +183,6 @@ class WindowPanel(StepPanel, can_focus=True):
     # --- in words -----------------------------------------------------------------------------------------------------
 
     def explain(self) -> str:
-        """Return what the window guesses, and how many of its guesses this pass confirmed."""
         if self._step is None:
             return "Shows guesses, from the first pass on."
         view = self._step.window
@@ -212,7 +210,6 @@ class WindowPanel(StepPanel, can_focus=True):
         )
 
     def _is_cut(self, view: protocol.WindowView) -> bool:
-        """Return whether the block is shorter than the setting W."""
         return len(view.fresh) - 1 < self.width_set
 
     def _size_of_block(self, view: protocol.WindowView) -> str:

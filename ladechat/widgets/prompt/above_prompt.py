@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from textual.reactive import reactive
 from textual.widget import Widget
+from textual.widgets import Static
 
 from ladechat.attachments import Attachment
 from ladechat.own_keys import with_own_keys
@@ -21,14 +22,13 @@ class WaitingQuestions(Widget):
     """A line for each question, the next one first; of many, the first, the number of others, and the last."""
 
     DEFAULT_CSS = """
-    WaitingQuestions { height: auto; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+    WaitingQuestions { display: none; height: auto; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
     questions: reactive[tuple[str, ...]] = reactive((), layout=True)
 
     def __init__(self) -> None:
         super().__init__(id="waiting", markup=False)
-        self.display = False
 
     def watch_questions(self) -> None:
         self.display = bool(self.questions)
@@ -47,32 +47,26 @@ def rows(questions: tuple[str, ...]) -> list[str]:
     return [*shown[: MOST_ROWS - 2], f"  … {beyond} more …", shown[-1]]
 
 
-class TypedSize(Widget):
+class TypedSize(Static):
     """One line above the prompt: the files that are sent with its text, with their tokens, and the size of a text that
     is not all visible.
     """
 
     DEFAULT_CSS = """
-    TypedSize { height: auto; color: $text-muted; background: $surface; }
+    TypedSize { display: none; color: $text-muted; background: $surface; }
     TypedSize.-warns { color: $text-warning; }
     """
 
     def __init__(self) -> None:
         super().__init__(id="size", markup=False)
-        self.display = False
-        self._text = ""
 
     def show(self, size: str, files: str, *, warns: bool) -> None:
         """Show the size of a text and its files, in words; nothing if both are empty."""
         text = printable(" · ".join(filter(None, (size, files))))
         self.set_class(warns, "-warns")
-        if text != self._text:  # else each key would lay the whole screen out anew
-            self._text = text
+        if text != self.content:  # else each key would lay the whole screen out anew
             self.display = bool(text)
-            self.refresh(layout=True)
-
-    def render(self) -> str:
-        return self._text
+            self.update(text)
 
 
 def size_of(text: str) -> str:

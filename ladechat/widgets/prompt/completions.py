@@ -41,7 +41,6 @@ class Completion(NamedTuple):
 
     @property
     def is_typed(self) -> bool:
-        """Whether it is typed already."""
         return self.typed.rstrip() == self.text.rstrip()
 
 
@@ -67,12 +66,7 @@ class Completions(MarkedList):
         return self._offered[place] if self.display and place is not None and place < len(self._offered) else None
 
     def offer(self, text: str, before_cursor: str) -> None:
-        """Show what the text may become.
-
-        Args:
-            text: the whole prompt.
-            before_cursor: its line up to the cursor.
-        """
+        """Show what the text of the prompt, or its line up to the cursor, may become."""
         is_command = text.startswith("/") and not text[1:2].isspace()
         offered = (self._commands(text[1:]) if is_command else []) or _files(before_cursor)
         if offered and offered != self._offered:

@@ -77,14 +77,14 @@ class Prompt(TypedText):
 
         text: str
 
-    def __init__(self, *, id: str | None = None, commands: Completions | None = None) -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             id=id,
             compact=True,
             highlight_cursor_line=False,
             placeholder="Ask something. Enter sends, Ctrl+J begins a new line, @ names a file.",
         )
-        self.commands = commands or Completions()
+        self.commands = Completions()
         self._past: list[str] = []
         self._place = 0
         self._draft = ""
@@ -115,7 +115,6 @@ class Prompt(TypedText):
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing was typed."""
         return not (self._typed or self.document.text)
 
     def check_consume_key(self, key: str, character: str | None = None) -> bool:
@@ -123,7 +122,6 @@ class Prompt(TypedText):
         return not self.passes_on(key) and super().check_consume_key(key, character)
 
     def passes_on(self, key: str) -> bool:
-        """Return whether a key belongs to the screen now."""
         return key in self.lent or (key in self.passed_on and self.is_blank)
 
     def remember(self, past: Sequence[str]) -> None:
@@ -157,8 +155,7 @@ class Prompt(TypedText):
         character = event.character if event.is_printable else None
         fast, self._last_key_at = event.time - self._last_key_at < SECONDS_BETWEEN_KEYS, event.time
         if character is not None and (fast or self._typed):
-            event.prevent_default()
-            event.stop()
+            event.prevent_default().stop()
             if not self._typed:
                 call_later(self, SECONDS_TO_COLLECT, self._insert_typed)
             self._typed.append(character)
@@ -166,13 +163,11 @@ class Prompt(TypedText):
         self._insert_typed()
         after_ctrl_x, self._after_ctrl_x = self._after_ctrl_x, event.key == "ctrl+x" and self.selection.is_empty
         if event.key == "ctrl+e" and after_ctrl_x:
-            event.prevent_default()
-            event.stop()
+            event.prevent_default().stop()
             await self.app.run_action("editor", self.screen)
             return
         if event.key == "enter" or (event.key == "ctrl+j" and event.time < self.shown_at):
-            event.prevent_default()
-            event.stop()
+            event.prevent_default().stop()
             await self.action_send()
             return
         if not event.is_printable:
@@ -181,8 +176,7 @@ class Prompt(TypedText):
     async def _run_bound(self, event: events.Key) -> bool:
         """Run the binding of a key, in the prompt, on the screen, or in the app; return whether there is one."""
         if bound := await self.app._check_bindings(event.key):
-            event.prevent_default()
-            event.stop()
+            event.prevent_default().stop()
         return bound
 
     def on_paste(self, event: events.Paste) -> None:
@@ -198,7 +192,6 @@ class Prompt(TypedText):
             event.text = " ".join(paths) if is_command(self.text) else " ".join(map(named, paths)) + " "
 
     def _insert_typed(self) -> None:
-        """Insert the collected keys."""
         text, self._typed = "".join(self._typed), []
         if text:
             self.replace(text, *self.selection, maintain_selection_offset=False)
@@ -281,7 +274,6 @@ class Prompt(TypedText):
         self.commands.display = False
 
     def action_break_line(self) -> None:
-        """Insert a line break."""
         self.insert("\n")
 
     def action_earlier(self) -> None:
@@ -318,11 +310,9 @@ class Prompt(TypedText):
             super().action_cut()
 
     def action_document_start(self, select: bool) -> None:
-        """Move to the start of the text, or select up to there."""
         self.move_cursor((0, 0), select=select)
 
     def action_document_end(self, select: bool) -> None:
-        """Move to the end of the text, or select up to there."""
         self.move_cursor(self.document.end, select=select)
 
     def action_cursor_page_up(self) -> None:

@@ -73,10 +73,6 @@ class Slider(Track, can_focus=True):
         slider: "Slider"
         value: int
 
-        @property
-        def control(self) -> "Slider":
-            return self.slider
-
     def __init__(
         self,
         label: str,
@@ -120,7 +116,6 @@ class Slider(Track, can_focus=True):
 
     @property
     def _decimals(self) -> int:
-        """The decimals of a number."""
         return len(f"{self.unit:g}".partition(".")[2])
 
     def _written(self, value: int) -> str:
@@ -194,8 +189,7 @@ class Slider(Track, can_focus=True):
             # The screen moves the focus on a letter, but a digit right behind it may be here before that.
             self._takes_digits = self._takes_digits and not event.is_printable
             return
-        event.stop()
-        event.prevent_default()
+        event.prevent_default().stop()
 
     def on_blur(self) -> None:
         self._take_typed()

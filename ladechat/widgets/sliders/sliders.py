@@ -28,12 +28,7 @@ COLUMNS_FOR_NAMES = 46
 
 
 class ParameterSlider(Slider):
-    """A slider that sets a parameter of a decoder.
-
-    Args:
-        parameter: the parameter.
-        decoder: the name of the parameter's decoder.
-    """
+    """A slider that sets a parameter of the decoder of this name."""
 
     def __init__(self, parameter: Parameter, decoder: str) -> None:
         super().__init__("", int(parameter.default), parameter.least, parameter.most)
@@ -62,13 +57,7 @@ class ParameterSlider(Slider):
 
 
 class SamplingSlider(Slider):
-    """A slider that sets a field of `Settings`.
-
-    Args:
-        setting: the name of the field.
-        label, value, minimum, maximum, unit, tooltip: see `Slider`.
-        title: the meaning of its letter.
-    """
+    """A slider that sets the field `setting` of `Settings`; its `title` is the meaning of its letter."""
 
     def __init__(
         self, setting: str, label: str, title: str, value: int, minimum: int, maximum: int, *, unit: float, tooltip: str
@@ -136,7 +125,6 @@ class Sliders(Vertical):
         self.values = {slider.parameter.name: slider.value for slider in self.parameter_sliders}
 
     def on_resize(self, _event: events.Resize) -> None:
-        """Show or hide the names, depending on the width."""
         self._show_names()
 
     def _show_names(self) -> None:

@@ -213,11 +213,9 @@ class AnswerSteps:
         return self._longest[1] if self.last_accepting is None else self.last_accepting
 
     def step(self, place: int) -> Step:
-        """Return the step at an index, from 0."""
         return _decode_step(self._steps[place])
 
     def arrangement(self, place: int) -> Arrangement:
-        """Return the arrangement of panels at a step."""
         return self._arrangements[place]
 
     def choice(self, place: int | None = None) -> PolicyChoice | None:

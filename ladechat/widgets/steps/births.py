@@ -29,7 +29,6 @@ class Births:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all passes."""
         self._by_pair: dict[tuple[int, ...], list[tuple[Birth, tuple[int, ...]]]] = {}
         """For each two tokens, the n-grams that begin with them, in the order of birth, each with its diagonal."""
         self._count = 0

@@ -1,6 +1,7 @@
 """The times of passes, summed over an answer, and its speed compared with plain decoding."""
 
 from collections.abc import Sequence
+from operator import sub
 from typing import NamedTuple
 
 from ladechat.protocol import PassCost, Step, credible_speedup
@@ -31,7 +32,6 @@ class PassTimes(NamedTuple):
     slots: int = 0
 
     def plus(self, step: Step) -> "PassTimes":
-        """Return the sums with one more pass."""
         timing, tokens = step.timing, self.tokens + len(step.token_ids)
         whole = self._replace(tokens=tokens, step_ms=self.step_ms + timing.step_ms)
         if not timing.plain_ms:
@@ -44,22 +44,11 @@ class PassTimes(NamedTuple):
         )
 
     def since(self, earlier: "PassTimes") -> "PassTimes":
-        """Return the sums over the passes after `earlier`."""
-        return PassTimes(
-            self.tokens - earlier.tokens,
-            self.step_ms - earlier.step_ms,
-            self.compared - earlier.compared,
-            self.compared_ms - earlier.compared_ms,
-            self.plain_ms - earlier.plain_ms,
-            self.slots - earlier.slots,
-        )
+        return PassTimes(*map(sub, self, earlier))
 
     def means(self, tokens_per_pass: float, costs: Sequence[PassCost] = ()) -> "Times | None":
-        """Return the mean times, of an answer with so many tokens a pass; None if no pass was compared.
-
-        Args:
-            tokens_per_pass: of the whole answer.
-            costs: what passes cost on this machine, the first of one slot, as far as that is known.
+        """Return the mean times, of an answer with so many tokens a pass; None if no pass was compared. `costs`, the
+        first of one slot, are what passes cost on this machine, as far as that is known.
         """
         if not self.compared:
             return None

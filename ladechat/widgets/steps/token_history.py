@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ladechat import protocol
 from ladechat.widgets.cells import visible
 from ladechat.widgets.formatting import counted, percent
+from ladechat.widgets.steps.births import diagonals
 from ladechat.widgets.steps.explained import source_of
 
 MODEL = "model"
@@ -149,14 +150,9 @@ def _formed(steps: Sequence[protocol.Step], index: int) -> int | None:
     ngram = (window.row_ids[0][0], *step.token_ids[: index + 1])
     for earlier in steps[:-1]:
         view = earlier.window
-        if view is not None and any(_ends_hold(column, ngram) for column in _columns(view)):
+        if view is not None and any(_ends_hold(column, ngram) for column in diagonals(view)):
             return earlier.index
     return None
-
-
-def _columns(view: protocol.WindowView) -> Sequence[tuple[int, ...]]:
-    """Return the columns of a window, each with the pass's fresh token at its end."""
-    return list(zip(*view.row_ids, view.fresh_ids, strict=False))
 
 
 def _ends_hold(column: tuple[int, ...], ngram: tuple[int, ...]) -> bool:
@@ -215,11 +211,8 @@ def _of_its_rivals(history: TokenHistory) -> str:
 
 
 def named_rivals(own: float, rivals: protocol.Rivals) -> tuple[int | None, list[str]]:
-    """Return which of the likeliest tokens is the emitted one, None for none; and all of them with their probabilities.
-
-    Args:
-        own: the log-probability of the emitted token.
-        rivals: the likeliest tokens in its place.
+    """Return which of the likeliest tokens is the emitted one, by its log-probability `own`, None for none; and all of
+    them with their probabilities.
     """
     same = next((place for place, one in enumerate(rivals.logprobs) if abs(one - own) < SAME_LOGPROB), None)
     return same, [f"‹{visible(one)}› {share(its)}" for one, its in zip(rivals.pieces, rivals.logprobs, strict=True)]

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Literal
 
@@ -137,15 +137,10 @@ class Block:
             self._lay_out()
 
     def has_step(self, turn: int, step: int) -> bool:
-        """Return whether a token of a step is in it."""
         return any((ink.turn, ink.step) == (turn, step) and ink.kind == "step" for _, ink in self._parts)
 
-    def says(self, text: str) -> bool:
-        """Return whether a question or an answer contains a text; case and line breaks do not matter."""
-        return self.kind != "notice" and folded(text) in folded(self.written)
-
     def count(self, text: str) -> int:
-        """Return how often a question or an answer contains a text, as in `says`."""
+        """Return how often a question or an answer contains a text; case and line breaks do not matter."""
         return 0 if self.kind == "notice" else folded(self.written).count(folded(text))
 
     def find(self, text: str, first: int, occurrence: int = 0) -> Selection | None:
@@ -172,10 +167,8 @@ class Block:
     def append(self, parts: Sequence[Run]) -> int:
         """Append several texts. Leading white space is skipped, but for the indentation of a question.
 
-        If the message is formatted, they appear after the next `format`.
-
-        Returns:
-            The index of the first line that may have changed.
+        If the message is formatted, they appear after the next `format`. Return the index of the first line that may
+        have changed.
         """
         coming: list[Run] = []
         for text, ink in parts:
@@ -289,12 +282,10 @@ class Blocks(list[Block]):
 
     @property
     def height(self) -> int:
-        """The number of lines."""
         return self.last_start + len(self[-1].lines) if self else 0
 
     @property
     def lines(self) -> list[Line]:
-        """All lines."""
         return [line for block in self for line in block.lines]
 
     def place(self, y: int) -> tuple[int, int]:
@@ -303,7 +294,6 @@ class Blocks(list[Block]):
         return number, y - self._starts[number]
 
     def start(self, number: int) -> int:
-        """Return the number of a message's first line."""
         return self._starts[number]
 
     def add(self, block: Block) -> None:
@@ -314,7 +304,6 @@ class Blocks(list[Block]):
             self.waiting = len(self)
 
     def keep(self, count: int) -> None:
-        """Remove all but the first `count` messages."""
         del self[count:]
         self.count_anew()
 
@@ -325,13 +314,8 @@ class Blocks(list[Block]):
         self._starts, self.waiting, self.gap = [0] * len(self), len(self), range(0)
 
     def lay_out(self, numbers: Iterable[int], width: int, formatted: bool, enough: Callable[[int], bool]) -> int:
-        """Lay out messages in this order; return how many lines they have.
-
-        Args:
-            numbers: of the messages.
-            width: of their text, in cells.
-            formatted: whether answers are formatted.
-            enough: called with the number of lines so far before each message; True leaves the others for another call.
+        """Lay out messages in this order; return how many lines they have. `enough` is called with the number of lines
+        so far before each message; True leaves the others for another call.
         """
         lines = 0
         for number in numbers:
@@ -344,7 +328,6 @@ class Blocks(list[Block]):
         return lines
 
     def count_anew(self) -> None:
-        """Count the lines of each message."""
         sizes = [len(block.lines) for block in self]
         *self._starts, _ = accumulate(sizes, initial=0)
         end = len(sizes)
@@ -355,15 +338,3 @@ class Blocks(list[Block]):
     def selected(self, selection: Selection) -> str:
         """Return the raw text of a selection."""
         return "".join(block.selected(selection, start) for start, block in zip(self._starts, self, strict=True))
-
-    def answers(self) -> Iterator[str]:
-        """Yield the raw text of the answers, last first, without notices in between."""
-        parts: list[str] = []
-        for block in reversed(self):
-            if block.kind == "user" and parts:
-                yield "".join(parts).strip()
-                parts = []
-            if block.kind == "model" and block.written:
-                parts.insert(0, block.written)
-        if parts:
-            yield "".join(parts).strip()

@@ -49,12 +49,8 @@ class MarkdownBlock:
 
 
 def blocks_of(source: str, start: int, begun: bool) -> list[MarkdownBlock]:
-    """Return the blocks of a text from `start` on.
-
-    Args:
-        source: the whole text.
-        start: the index of the first character of a block.
-        begun: whether something is shown before it, to be separated by an empty line.
+    """Return the blocks of a text from index `start` on, where one begins. `begun` is whether something is shown before
+    it, to be separated by an empty line.
     """
     reader = _BlockReader(source, start, begun)
     for token in _PARSER.parse(source[start:]):
@@ -109,7 +105,6 @@ class _BlockReader:
         self._end = start
 
     def read(self, token: Token) -> None:
-        """Process the next token."""
         if token.level == 0 and token.nesting >= 0:
             self.blocks.append(MarkdownBlock(self._span(token)[0]))
         if token.type in _APART and not token.hidden:
@@ -244,7 +239,6 @@ def _decoded(text: str) -> str:
 
 
 def _inline(token: Token, block: Ink) -> list[list[Run]]:
-    """Return the styled lines of a paragraph."""
     if token.children is None:
         return [[(line, block)] for line in token.content.split("\n")]
     lines: list[list[Run]] = [[]]
@@ -305,7 +299,6 @@ class Formatted:
 
     @property
     def lines(self) -> list[Line]:
-        """All of it."""
         return [*self._done, *self._tail]
 
     def show(self, source: str) -> None:

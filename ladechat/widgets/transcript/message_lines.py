@@ -79,7 +79,6 @@ class MessageLines(ScrollView, can_focus=True):
         raise NotImplementedError
 
     def _style(self, ink: Ink) -> Style:
-        """Return the style of an ink."""
         raise NotImplementedError
 
     # --- lines --------------------------------------------------------------------------------------------------------
@@ -110,7 +109,7 @@ class MessageLines(ScrollView, can_focus=True):
         left out.
         """
         said = (number for number in messages if self._blocks[number].kind != "thought")
-        number = next((number for number in said if self._blocks[number].says(text)), None)
+        number = next((number for number in said if self._blocks[number].count(text)), None)
         if number is not None:
             self.show_place(number, 0, text)
 
@@ -229,7 +228,6 @@ class MessageLines(ScrollView, can_focus=True):
         self._continue()
 
     def _lay_out_rest(self) -> None:
-        """Lay out all waiting messages."""
         while self._text_width and not self.laid_out:
             self._lay_out_more(lambda _: False)
 
@@ -269,7 +267,6 @@ class MessageLines(ScrollView, can_focus=True):
 
     @property
     def laid_out(self) -> bool:
-        """Whether all messages are laid out."""
         return not self._blocks.waiting and not self._blocks.gap
 
     # --- scrolling ----------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ class Transcript(MessageLines):
 
     def open(self, messages: Iterable[Whole]) -> None:
         """Replace everything by the messages of an earlier conversation."""
-        self.clear()
+        self.keep(0)
         for kind, name, runs, length in messages:
             block = self._block(kind, name, 0)
             block.length, block.done, block.sums_up = length, kind == "thought", kind == "notice"
@@ -124,7 +124,6 @@ class Transcript(MessageLines):
         self.anchor()
 
     def add_whole(self, messages: Iterable[Whole]) -> None:
-        """Add complete messages at the end."""
         for kind, name, runs, length in messages:
             self.start(kind, name)
             self._blocks[-1].length, self._blocks[-1].sums_up = length, kind == "notice"
@@ -168,7 +167,6 @@ class Transcript(MessageLines):
 
     @property
     def _thinks(self) -> bool:
-        """Whether the last block is of thoughts."""
         return bool(self._blocks) and self._blocks[-1].kind == "thought"
 
     def mend(self, came: Sequence[protocol.Step], passes: Sequence[protocol.Step]) -> None:
@@ -196,11 +194,18 @@ class Transcript(MessageLines):
             self.start(kind, last.name.removesuffix(THINKS) if last is not None and thought else "")
 
     def answers(self) -> Iterator[str]:
-        """Return the raw text of the answers, last first, without notices in between."""
-        return self._blocks.answers()
+        """Yield the raw text of the answers, last first, without notices in between."""
+        parts: list[str] = []
+        for block in reversed(self._blocks):
+            if block.kind == "user" and parts:
+                yield "".join(parts).strip()
+                parts = []
+            if block.kind == "model" and block.written:
+                parts.insert(0, block.written)
+        if parts:
+            yield "".join(parts).strip()
 
     def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
-        """Add a notice of the program."""
         self.start("notice")
         self.add(with_own_keys(text, self.app), Ink(kind))
 
@@ -255,13 +260,8 @@ class Transcript(MessageLines):
             self._update_last()
         self._below = []
 
-    def clear(self) -> None:
-        """Remove everything."""
-        self.keep(0)
-
     @property
     def blocks(self) -> int:
-        """The number of messages and notices."""
         return len(self._blocks)
 
     def keep(self, blocks: int) -> None:
@@ -307,7 +307,6 @@ class Transcript(MessageLines):
             self._take_over_height()
 
     def action_scroll_to_end(self) -> None:
-        """Scroll to the end, and follow it again."""
         self.anchor()
 
     # --- drawing ------------------------------------------------------------------------------------------------------
