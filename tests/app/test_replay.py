@@ -17,7 +17,7 @@ from ladechat.session.recordings.recorder import Recorder
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.bars.seek_bar import Transport
 from ladechat.widgets.bars.status_line import StatusLine
-from ladechat.widgets.panels.panel import Panel
+from ladechat.widgets.panels.panel import Needs, Panel
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.presenter import ENDED
 from ladechat.widgets.sliders.sliders import Sliders
@@ -49,6 +49,19 @@ async def settled(pilot: Driver) -> None:
     await until(lambda: not any(panel.drawing.waits for panel in pilot.app.query(Panel)), pilot)
 
 
+def needs_of(app: LadechatApp) -> dict[Panel, Needs]:
+    """The rows that each panel has come to need. They never become fewer, so they hang on all that was shown before."""
+    return {panel: panel.needs() for panel in app.query(Panel)}
+
+
+async def need(app: LadechatApp, needs: dict[Panel, Needs], pilot: Driver) -> None:
+    """Have the panels of an app need the rows that those of another needed."""
+    for here, needed in zip(app.query(Panel), needs.values(), strict=True):
+        here._needed = needed
+        here.redraw()
+    await settled(pilot)
+
+
 def moves(screen: ReplayScreen, pilot: Driver) -> brings:
     """What is inside brings the replay to another place."""
     place = screen.player.position
@@ -62,6 +75,7 @@ class RecordedSession:
         self.path = path
         self.size = size
         self.screens: list[Cells] = []
+        self.needs: list[dict[Panel, Needs]] = []
         self.stage = Stage(
             FakeEngine(answers=("First answer, and it is short.", "A second answer: 漢字 and\ttabs."), hold_steps=True),
             FakeEngine(answers=("After the restart there is more to say.",), hold_steps=True),
@@ -74,6 +88,7 @@ class RecordedSession:
         stage = self.stage
         stage.recorder.start(self.path)
         async with stage.app.run_test(size=self.size) as pilot:
+            stage.screen.view.presenter.may_continue = False  # in a replay no answer can be continued, nor is that said
             await ask(pilot, "One?")
             await self._steps(pilot, 3)
             await stage.engine.send(Configure(decoder="lookahead", parameters={"window": 9}))
@@ -105,6 +120,7 @@ class RecordedSession:
             await act(pilot, lambda: engine.release(1), brings=lambda: len(side.answer) == number)
             await settled(pilot)
             self.screens.append(screen_of(stage.app))
+            self.needs.append(needs_of(stage.app))
         if not engine._coming:
             await act(pilot, lambda: engine._finish("eos"), brings=lambda: not stage.asking)
             engine.hold()
@@ -117,17 +133,23 @@ async def test_a_replay_shows_step_by_step_what_the_live_app_showed(tmp_path: Pa
     recording = Recording.read(session.path)
     assert recording.notices == []
     assert len(session.screens) == sum(isinstance(event, Step) for event in recording.events) > 20
-    async with replaying(recording, size=size) as (pilot, app, screen):
-        there = list(enumerate(session.screens))
-        for key, number, live in [*(("right", *each) for each in there), *(("left", *each) for each in there[-2::-1])]:
+    columns, rows = size
+    rows -= 1  # in the chat it is taken by the line with the system prompt
+    async with replaying(recording, size=(columns, rows)) as (pilot, app, screen):
+        for number, live in enumerate(session.screens):
             async with moves(screen, pilot):
-                await pilot.press(key)
+                await pilot.press("right")
             await settled(pilot)
-            assert screen_of(app) == live, f"{key} to step {number}"
+            assert screen_of(app) == live, f"right to step {number}"
+        for number in range(len(session.screens) - 2, -1, -1):
+            async with moves(screen, pilot):
+                await pilot.press("left")
+            await need(app, session.needs[number], pilot)
+            assert screen_of(app) == session.screens[number], f"left to step {number}"
         steps = [place for place, event in enumerate(recording.events) if isinstance(event, Step)]
         for number in random.Random(3).sample(range(len(steps)), len(steps)):
             screen.go(steps[number] + 1)
-            await settled(pilot)
+            await need(app, session.needs[number], pilot)
             assert screen_of(app) == session.screens[number], f"jumped to step {number}"
         dies = next(place for place, event in enumerate(recording.events) if isinstance(event, Failed) and event.fatal)
         screen.go(dies + 1)
