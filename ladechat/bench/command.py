@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from ladechat.bench.options import PLAIN, TRANSFORMERS, BenchOptions, BenchRefused
 from ladechat.bench.questions import Question, read_questions
+from ladechat.interrupts import INTERRUPTED
 from ladechat.model.checkpoint.fetch import fetch, start_libraries
 from ladechat.model.checkpoint.files import LoadError
 from ladechat.model.kernels.build import Build
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 FAILED = 1
 USAGE_ERROR = 2
-INTERRUPTED = 130
 
 PIPE_COLUMNS = 120
 """The width of tables where the output is no terminal."""

@@ -45,10 +45,6 @@ def _slots(run: Run) -> str:
     return f"{counted(step.timing.slots, 'slot')}: 1 for the last token, {alike}, {pool} more for the pool.{shared}"
 
 
-def _whole(run: Run) -> str:
-    return f"{run.tokens_per_pass:.2f} tokens a pass, S in the papers. {measured(run)}"
-
-
 def judged(before: Run, after: Run) -> str:
     """Return which of two answers was faster by the clock, and what differed."""
     first, second = before.times, after.times
@@ -84,7 +80,7 @@ SCENE = Scene(
             QUESTION,
             ("less than 1.3", "from 1.3 to 1.7", "more than 1.7"),
             lambda run: (run.tokens_per_pass >= 1.3) + (run.tokens_per_pass > 1.7),
-            _whole,
+            lambda run: f"{run.tokens_per_pass:.2f} tokens a pass, S in the papers. {measured(run)}",
             SPEED,
             whole=True,
         ),

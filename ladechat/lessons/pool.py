@@ -42,10 +42,6 @@ def _had_guess(run: Run) -> str:
     return f"{answer} after {quoted(pool.after)}{found}. So far it had one in {pool.hits} of {pool.lookups} passes."
 
 
-def _two_in_one(run: Run) -> bool:
-    return any(one.matched >= 2 for one in tried(run))
-
-
 def _paid(run: Run) -> str:
     best = max(tried(run), key=lambda one: one.matched)
     tokens = counted(len(run.last.token_ids), "token")
@@ -71,7 +67,7 @@ SCENE = Scene(
         Say(BEGINNING, POOL),
         LookCard(lambda run: bool(tried(run)), _known, POOL),
         Predict(QUESTION, ("yes", "no"), lambda run: 0 if tried(run) else 1, _had_guess, POOL),
-        LookCard(_two_in_one, _paid, POOL),
+        LookCard(lambda run: any(one.matched >= 2 for one in tried(run)), _paid, POOL),
         Task(TASK, "guesses", set_to("guesses", "G", 0, 0), _without, POOL),
         Say(END, POOL),
     ),

@@ -45,10 +45,6 @@ def _where_it_went(run: Run) -> str:
     return "It is row −1 now; the oldest has left. The window moves by one place, whatever is accepted."
 
 
-def _from_window(run: Run) -> bool:
-    return WINDOW in run.last.origins
-
-
 def _came_true(run: Run) -> str:
     drafts = [piece for piece, origin in zip(run.last.pieces, run.last.origins, strict=True) if origin == WINDOW]
     tokens = counted(len(run.last.token_ids), "token")
@@ -69,7 +65,7 @@ SCENE = Scene(
         Say(BEGINNING),
         LookCard(at_step(6), _diagonal, diagonal=named_diagonal),
         Predict(QUESTION, ("on top", "lowest, as row −1", "nowhere"), moved_up, _where_it_went),
-        LookCard(_from_window, _came_true),
+        LookCard(lambda run: WINDOW in run.last.origins, _came_true),
         Task(TASK, "window", set_to("window", "W", 1, 1), _narrower),
         Say(END),
     ),

@@ -16,14 +16,7 @@ from ladechat.model.kernels.build import Build
 from ladechat.model.kernels.swap import made_for_kernels, packed_share, products_of, use_kernels
 from ladechat.model.loaded import LoadedModel
 from ladechat.model.loading.config import MOST, read_config, unusable_size, what_is_wrong
-from ladechat.model.loading.device import (
-    Threads,
-    choose_device,
-    choose_dtype,
-    device_name,
-    kernels_for,
-    slower_on_cpu,
-)
+from ladechat.model.loading.device import Threads, choose_device, choose_dtype, device_name, kernels_for, slower_on_cpu
 from ladechat.model.loading.generation_config import GenerationFile, read_generation_config
 from ladechat.model.loading.gguf_file import ENDS, GgufFile, gguf_config, read_gguf
 from ladechat.model.loading.gguf_tokenizer import gguf_tokenizer

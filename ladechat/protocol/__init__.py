@@ -37,6 +37,7 @@ from ladechat.protocol.endings import (
     end_of as end_of,
     has_times as has_times,
     joined as joined,
+    one_by_one as one_by_one,
     to_save as to_save,
     without_times as without_times,
 )
@@ -66,7 +67,6 @@ from ladechat.protocol.packed_steps import (
     packed as packed,
     unpacked as unpacked,
 )
-from ladechat.protocol.passes import one_by_one as one_by_one
 from ladechat.protocol.recorded import (
     Asked as Asked,
     Closed as Closed,

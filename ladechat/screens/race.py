@@ -15,6 +15,7 @@ from ladechat.catalog import SERVER
 from ladechat.keys import RACE_KEYS
 from ladechat.own_keys import with_own_keys
 from ladechat.protocol import DecoderInfo
+from ladechat.refusing import USAGE_ERROR
 from ladechat.screens import clocks
 from ladechat.screens.footer import leave_out, relabel, relabel_pause, say_unit
 from ladechat.screens.styled_once import StyledOnce, bottom
@@ -38,7 +39,6 @@ from ladechat.widgets.later import Frames
 from ladechat.widgets.race import LaneHead, Lanes, LaneView, PassBars, Remarks, Standing
 from ladechat.widgets.units import shared_unit, unit_of
 
-USAGE_ERROR = 2
 PLAYER_ACTIONS = ("pause", "step_forward", "step_back", "clock", "restart", "faster", "slower", "to_start", "to_end")
 """The actions on a race that was measured."""
 PLACES = ("1st", "2nd", "3rd", "4th")

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from ladechat import protocol
 from ladechat.engine_options import EngineOptions
+from ladechat.interrupts import INTERRUPTED
 from ladechat.palette import Palette
 from ladechat.protocol import (
     Event,
@@ -43,7 +44,6 @@ from ladechat.widgets.steps.thinking import Thinking
 from ladechat.widgets.units import PASS, unit_of
 
 FAILED = 1
-INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 

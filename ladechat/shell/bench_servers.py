@@ -11,6 +11,7 @@ from ladechat.bench.options import BenchRefused
 from ladechat.bench.questions import read_questions
 from ladechat.engine_options import EngineOptions
 from ladechat.files import check_replaceable
+from ladechat.interrupts import INTERRUPTED
 from ladechat.protocol import Message
 from ladechat.refusing import fail
 from ladechat.session.command_engine import engine_of
@@ -20,7 +21,7 @@ from ladechat.shell.race import in_columns
 from ladechat.terminal import Status, say
 from ladechat.widgets.formatting import counted
 
-FAILED, INTERRUPTED = 1, 130
+FAILED = 1
 HEADINGS = ("server", "tokens", "passes", "tokens a pass", "tokens/s", "first token")
 UNKNOWN = "–"
 

@@ -16,6 +16,7 @@ from ladechat.checks import System, check_screen, check_streams, is_given, refus
 from ladechat.engine_options import EngineOptions
 from ladechat.export.command import check_painting, check_target, refusals_printed, run_race, size_of
 from ladechat.formats import OF_A_RACE, ending
+from ladechat.interrupts import INTERRUPTED
 from ladechat.options import PARAMETERS, check_belong, check_length, option_of, report, with_engine_options
 from ladechat.preferences import SettingsFile
 from ladechat.protocol import MOST_TEXT, Message
@@ -29,7 +30,6 @@ from ladechat.terminal import STANDARD_OUTPUT, say, shown
 from ladechat.widgets.formatting import describe_way
 
 FAILED = 1
-INTERRUPTED = 130
 OF_ONE_ANSWER = ("decoder", "auto", "pool")
 """Options of all commands with an engine that have no meaning for a race."""
 HEADINGS = ("decoder", "tokens", "passes", "tokens a pass", "seconds", "speed")

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ladechat.bench.command import FAILED, INTERRUPTED, USAGE_ERROR, exit_with, in_words, load_model, stages
+from ladechat.bench.command import FAILED, USAGE_ERROR, exit_with, in_words, load_model, stages
 from ladechat.files import matching, seen
+from ladechat.interrupts import INTERRUPTED
 from ladechat.terminal import say
 from ladechat.train.options import Recipe, TrainOptions, TrainRefused, beside
 

@@ -167,7 +167,7 @@ class NGramPool:
     def ngrams(self) -> Iterator[Ngram]:
         """Yield all n-grams, the latest added last."""
         everything = [one for prefix, recent in self._by_prefix.items() if len(prefix) == 1 for one in recent.items()]
-        everything.sort(key=_last_added)
+        everything.sort(key=lambda one: one[1].added)
         return (ngram for ngram, _ in everything)
 
     def clear(self) -> None:
@@ -226,10 +226,6 @@ class NGramPool:
 def _ngrams(tokens: Sequence[int], ngram: int) -> Iterator[Ngram]:
     """Return every n-gram of a text, in order."""
     return zip(*(tokens[offset:] for offset in range(ngram)), strict=False)
-
-
-def _last_added(one: tuple[Ngram, _Entry]) -> int:
-    return one[1].added
 
 
 def _size(ngram: Ngram) -> int:

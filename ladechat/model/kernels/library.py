@@ -16,17 +16,7 @@ from ladechat.model.kernels.build import LOADING, Build, BuildError
 from ladechat.model.kernels.large_pages import LargePages
 from ladechat.model.kernels.packing import FLOATS, GROUPED, INTEGERS, Packed, pack, room_for_integers
 from ladechat.model.kernels.soft_cap import capped_attention
-from ladechat.model.kernels.structures import (
-    NUMBER,
-    POINTER,
-    Attention,
-    Best,
-    Layer,
-    LayerPass,
-    Matrix,
-    Model,
-    Rows,
-)
+from ladechat.model.kernels.structures import NUMBER, POINTER, Attention, Best, Layer, LayerPass, Matrix, Model, Rows
 
 MOST_SLOTS = 64
 """Attention of more slots is left to torch."""

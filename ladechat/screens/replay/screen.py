@@ -16,14 +16,7 @@ from textual.worker import Worker
 
 from ladechat.catalog import first_questions
 from ladechat.keys import REPLAY_KEYS
-from ladechat.protocol import (
-    ConversationCleared,
-    ConversationOpened,
-    DecoderInfo,
-    Event,
-    ExchangeRemoved,
-    TurnStarted,
-)
+from ladechat.protocol import ConversationCleared, ConversationOpened, DecoderInfo, Event, ExchangeRemoved, TurnStarted
 from ladechat.screens.footer import leave_out, relabel_pause, say_unit
 from ladechat.screens.styled_once import StyledOnce, bottom
 from ladechat.screens.view import ConversationView, commands, welcome

@@ -116,7 +116,7 @@ class Block:
             hint = f"{'…' if self.folded else '↑'} {self.length} · {self._fold_key}"
         if not self.folded:
             shown, hidden = lines, []
-        return [*shown, Line(((hint, Ink("muted")),), copied="".join(map(_copied, hidden)))]
+        return [*shown, Line(((hint, Ink("muted")),), copied="".join(line.text + line.joint for line in hidden))]
 
     @property
     def _extent(self) -> str:
@@ -244,10 +244,6 @@ class Block:
         start, end = 0 if before else formatted[0][0], len(source) if beyond < len(chosen) else formatted[-1][1]
         middle = source[start:end] + ("\n" if chosen[beyond - 1][2] == -1 else "")
         return "".join([*(_plain(*one) for one in chosen[:before]), middle, *(_plain(*one) for one in chosen[beyond:])])
-
-
-def _copied(line: Line) -> str:
-    return line.text + line.joint
 
 
 def _plain(line: Line, start: int, end: int) -> str:
