@@ -233,9 +233,9 @@ async def test_ctrl_q_leaves_from_every_screen_above_the_chat(tmp_path: Path, mo
 @pytest.mark.full
 @pytest.mark.parametrize("key", ["ctrl+q", "ctrl+c"])
 async def test_keys_that_lessons_are_left_by_and_scrolled_by(key: str) -> None:
-    room = Lessons(FakeEngine(), progress=Progress("verification", 2))
+    room = Lessons(FakeEngine(), progress=Progress("verification", 3))
     async with room.app.run_test(size=(80, 16)) as pilot:
-        await until(lambda: room.at("verification", 2), pilot)
+        await until(lambda: room.at("verification", 3), pilot)
         predicted = []
         for answer in "43":  # there are three
             await pilot.press(answer)
