@@ -63,6 +63,9 @@ SECONDS_BEFORE_FREEING = 1.0
 TRIES_TO_FREE = 4
 """How often a closed screen is looked for: a scan that finds it held leaves it out from then on."""
 
+OF_OTHERS = ("Keys", "Screenshot")
+"""Textual's commands that F1 and /export are there for."""
+
 
 class LadechatApp(AppWithLook, inherit_bindings=False):
     """The app: shows one screen at a time, all in the same theme, of which changes are saved in the settings file, if
@@ -225,8 +228,8 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         self.exit(0)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Yield the commands of the command palette."""
-        yield from super().get_system_commands(screen)
+        """Yield the commands of the command palette: those of Textual that we have no better way for, and ours."""
+        yield from (one for one in super().get_system_commands(screen) if one.title not in OF_OTHERS)
         if isinstance(screen, Opening):
             yield from screen.commands()
 

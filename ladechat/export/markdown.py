@@ -1,6 +1,7 @@
 """Writes a conversation as Markdown: questions, answers, and a short table of figures for each answer.
 
-Text stays text, even if it looks like markup: only code between fences remains code.
+What people typed stays text, even if it looks like markup. The markup of answers stays, without HTML, links and
+pictures, which become text too: nothing is fetched. Code between fences is code in both.
 """
 
 import re
@@ -12,6 +13,8 @@ from ladechat.widgets.flow import safe, safe_with_tabs
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)\s*([\w+#.-]*)[^`]*$")
 _MEANT = re.compile(r"([\\`*_{}\[\]<>#&|~$])")
 """Characters that could become markup, except in lists: dashes and numbers stay as they are."""
+_CODE_OR_HARM = re.compile(r"(`+)(?!`)([^|]+?)(?<!`)\1(?!`)|`+|[\\<&\[\]$]")
+"""A code span, which a cell of a table cannot cut in two; else what could be HTML, a link, or half of a span."""
 
 
 def markdown(talk: Talk) -> str:
@@ -36,7 +39,7 @@ def _turn(turn: ExportedTurn, changed: dict[str, str], model: str) -> Iterator[s
         if thoughts := turn.thoughts:
             yield f"<details>\n<summary>{turn.thinking}</summary>"
             yield from (as_text(thoughts), "</details>")
-        yield as_text(turn.answer)
+        yield as_text(turn.answer, markup=True)
     if turn.steps:
         yield _table(turn.figures())
     for notice in turn.notices:
@@ -54,8 +57,11 @@ def _conditions(changed: dict[str, str]) -> Iterator[str]:
         yield "\n".join(f"> {line}".rstrip() for line in as_text(said).split("\n"))
 
 
-def as_text(text: str) -> str:
-    """Return text, escaped; code between fences stays code, and an open fence is closed at the end."""
+def as_text(text: str, *, markup: bool = False) -> str:
+    """Return text, escaped, or with its `markup` as far as that is harmless; code between fences stays code, and an
+    open fence is closed at the end.
+    """
+    escape = _harmless if markup else _escaped
     lines: list[str] = []
     fence: str | None = None
     for line in safe_with_tabs(text.strip()).split("\n"):
@@ -67,7 +73,7 @@ def as_text(text: str) -> str:
             lines.append(fence)
             fence = None
         else:
-            lines.append(line if fence else f"{_escaped(safe(line))}  ")
+            lines.append(line if fence else f"{escape(safe(line))}  ")
     return "\n".join([*lines, fence] if fence else lines).rstrip()
 
 
@@ -82,6 +88,10 @@ def _row(cells: Iterable[str]) -> str:
 
 def _escaped(line: str) -> str:
     return _MEANT.sub(r"\\\1", line).rstrip()
+
+
+def _harmless(line: str) -> str:
+    return _CODE_OR_HARM.sub(lambda found: found[0] if found[1] else _escaped(found[0]), line).rstrip()
 
 
 def _line(text: str) -> str:

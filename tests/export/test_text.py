@@ -42,7 +42,8 @@ from tests.session.streams import GOLDEN, recorded, turn as turn_of
 from tests.test_refusals import RAW_CONTROLS
 
 PARSER = MarkdownIt("commonmark", {"html": True}).enable("table")
-MARKUP = {"html_block", "html_inline", "link_open", "image", "em_open", "strong_open", "code_inline"}
+FETCHES = {"html_block", "html_inline", "link_open", "image"}
+MARKUP = FETCHES | {"em_open", "strong_open", "code_inline"}
 PIECES = [
     "<b>", "</script>", "<!--", "![x](y)", "[a](b)", "`", "```", "~~~", "*", "_", "&lt;", "|", "#", ">", "-", "1.",
     "\\", "---", "===", "$", ":", "\x1b[31m", "word", " ", "    ", "\t", "\n", "\n\n",
@@ -61,10 +62,25 @@ def test_no_text_becomes_markup(text: str) -> None:
     assert not RAW_CONTROLS.search(shown)
 
 
-@given(text=TRICKY)
-def test_what_was_said_neither_ends_early_nor_swallows_what_follows(text: str) -> None:
-    tokens = flat(PARSER.parse(f"{as_text(text)}\n\n## After\n"))
+@given(text=TRICKY | st.text())
+def test_no_markup_of_an_answer_is_html_or_fetches_anything(text: str) -> None:
+    shown = as_text(text, markup=True)
+    assert not {token.type for token in flat(PARSER.parse(shown))} & FETCHES
+    assert not RAW_CONTROLS.search(shown)
+
+
+@given(text=TRICKY, markup=st.booleans())
+def test_what_was_said_neither_ends_early_nor_swallows_what_follows(text: str, markup: bool) -> None:
+    tokens = flat(PARSER.parse(f"{as_text(text, markup=markup)}\n\n## After\n"))
     assert tokens[-4].tag == "h2" and tokens[-3].content == "After"
+
+
+def test_the_markup_of_an_answer_stays() -> None:
+    said = "## Plan\n\n- **Use** `a_b[0] < c`, not *d*\n\n| x | y |\n|---|---|\n| 1 | `2` |"
+    shown = PARSER.parse(as_text(said, markup=True))
+    kinds = {token.type for token in flat(shown)}
+    assert {"heading_open", "strong_open", "code_inline", "em_open", "bullet_list_open", "table_open"} <= kinds
+    assert [token.content for token in flat(shown) if token.type == "code_inline"] == ["a_b[0] < c", "2"]
 
 
 @given(text=st.text(st.characters(codec="ascii", exclude_characters="~`\r", categories=["L", "P", "S", "Nd"])))
@@ -138,7 +154,7 @@ def test_answers_of_an_earlier_session_are_there_without_their_steps(tmp_path: P
     assert [(one.question, bool(one.steps)) for one in talk.turns] == [("Earlier?", False), ("Now?", True)]
     first, second = json.loads(as_json(talk))["turns"]
     assert (first["answer"], first["steps"]) == ("Yes, *then*.", []) and second["answer"]
-    assert "Yes, \\*then\\*." in markdown(talk)
+    assert "Yes, *then*." in markdown(talk)
     assert '<p class="said answer">Yes, *then*.</p>' in html(talk)
 
 
@@ -206,7 +222,7 @@ def test_an_answer_of_an_earlier_session_that_goes_on_is_one_answer(tmp_path: Pa
     written = "".join(piece for step in turn.steps for piece in step.pieces)
     assert turn.question == "Earlier?" and len(turn.steps) == 6
     assert turn.answer == "Yes, *then*." + written
-    assert markdown(talk).count("\n## demo model\n") == 1 and as_text(turn.answer) in markdown(talk)
+    assert markdown(talk).count("\n## demo model\n") == 1 and as_text(turn.answer, markup=True) in markdown(talk)
     assert '<p class="said answer">Yes, *then*.<span' in html(talk)
 
 

@@ -69,6 +69,11 @@ class Questions:
             if problem:
                 self._chat.notify(problem, severity="warning", timeout=10)
 
+    def keep_draft(self) -> None:
+        """Save what stands in the prompt for ↑ in the next session, as the app ends."""
+        if self._history is not None and not self._prompt.is_blank:
+            self._history.add(self._prompt.text)
+
     @property
     def _place(self) -> int:
         """The place of the chosen question, or else of the last one."""

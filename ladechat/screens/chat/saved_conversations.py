@@ -71,6 +71,8 @@ class SavedConversations:
         else:
             self.store.entitle(title)
             self.show_title()
+            if not title.strip():
+                self._chat.notify("The title is the first question again.")
 
     def _open_chosen(self, chosen: Chosen | None) -> None:
         """Continue the chosen conversation, at the place of the match; while a question is answered, only show it."""

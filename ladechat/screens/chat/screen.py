@@ -198,6 +198,7 @@ class ChatScreen(StyledOnce[None]):
     async def on_unmount(self) -> None:
         """Save how the conversation is left, and cancel an export, when the app ends."""
         self.saved.note_view()
+        self._questions.keep_draft()
         await self._recordings.end()
 
     def _frame(self) -> None:
