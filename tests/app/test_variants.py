@@ -9,7 +9,7 @@ from ladechat.screens.chat.questions import ONLY_FIRST, ONLY_VARIANT
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.listed import kept, new_stage
+from tests.app.listed import kept, new_stage, shown
 from tests.app.stage import Driver, Stage, answered, ask, footer_names, replaying
 from tests.fake_engine import FakeEngine
 from tests.waiting import brings, press, until
@@ -211,6 +211,24 @@ async def test_a_long_question_stays_folded_and_one_far_above_comes_into_view(tm
         await press(pilot, "alt+up", "alt+up", brings=lambda: transcript.scroll_offset.y == 0)
         assert not any(line.text.strip() == "29" for line in transcript.lines)
         await press(pilot, "escape", brings=lambda: transcript.follows_end)
+
+
+@pytest.mark.parametrize(
+    ("size", "answer"), [((40, 10), "line\n" * 60), ((60, 12), "short")], ids=["more below", "at the end"]
+)
+async def test_a_chosen_question_is_near_the_top_of_a_low_screen(
+    tmp_path: Path, size: tuple[int, int], answer: str
+) -> None:
+    async with new_stage(tmp_path, answer).running(size) as (pilot, stage):
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+        transcript = stage.app.query_one(Transcript)
+        height = transcript.size.height
+        for question in ("Two?", "One?"):
+            async with brings(lambda: chosen(stage) == question and transcript.size.height < height, pilot):
+                await pilot.press("alt+up")
+            top = [strip.text.strip() for strip in shown(transcript)][:3]
+            assert "You" in top and question in top
 
 
 @pytest.mark.full
