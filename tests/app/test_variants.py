@@ -155,6 +155,14 @@ async def test_a_deleted_question_takes_along_what_follows_it_and_comes_back(tmp
         await ask(pilot, "/undelete", brings=lambda: "Nothing is deleted" in stage.notice)
 
 
+async def test_f8_copies_the_answer_to_the_chosen_question(tmp_path: Path) -> None:
+    async with five(tmp_path).running(SIZE) as (pilot, stage):
+        await three_asked(pilot, stage)
+        await press(pilot, "alt+up", "alt+up", "f8", brings=lambda: stage.app.clipboard == "second")
+        await press(pilot, "alt+up", "f8", brings=lambda: stage.app.clipboard == "first")
+        await press(pilot, "escape", "f8", brings=lambda: stage.app.clipboard == "third")
+
+
 async def test_the_delete_key_deletes_what_is_typed_while_there_is_something(tmp_path: Path) -> None:
     async with five(tmp_path).running(SIZE) as (pilot, stage):
         await answered(pilot, stage, "One?")
