@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from textual.selection import Selection
 
-from ladechat.screens.chat.questions import ONLY_FIRST, ONLY_VARIANT
+from ladechat.screens.chat.questions import DELETED, ONLY_FIRST, ONLY_VARIANT, VARIANT_DELETED
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.transcript.transcript import Transcript
@@ -144,7 +144,7 @@ async def test_a_deleted_question_takes_along_what_follows_it_and_comes_back(tmp
     async with five(tmp_path).running(SIZE) as (pilot, stage):
         await three_asked(pilot, stage)
         await press(pilot, "alt+up", "alt+up", "delete", brings=lambda: "Two?" not in stage.text)
-        assert "Three?" not in stage.text and "/undelete" in stage.notice and chosen(stage) == ""
+        assert "Three?" not in stage.text and stage.notice == DELETED and chosen(stage) == ""
         await ask(pilot, "Else?", brings=lambda: "fourth" in stage.text and not stage.asking)
         assert asked_last(stage) == ["One?", "first", "Else?"] and heads(stage) == ["You", "You"]
     async with reopened(tmp_path, stage).running(SIZE) as (pilot, stage):
@@ -153,6 +153,16 @@ async def test_a_deleted_question_takes_along_what_follows_it_and_comes_back(tmp
         await press(pilot, *["alt+up"] * 3, "delete", brings=lambda: stage.notice == ONLY_FIRST)
         assert "One?" in stage.text
         await ask(pilot, "/undelete", brings=lambda: "Nothing is deleted" in stage.notice)
+
+
+async def test_deleting_a_variant_says_that_another_stands_in_its_place(tmp_path: Path) -> None:
+    async with five(tmp_path).running(SIZE) as (pilot, stage):
+        await answered(pilot, stage, "One?")
+        await again(pilot, stage, "second")
+        await press(pilot, "alt+up", "delete", brings=lambda: "first" in stage.text and "second" not in stage.text)
+        assert stage.notice == VARIANT_DELETED
+        await press(pilot, "alt+up", "delete", brings=lambda: stage.notice == ONLY_FIRST)
+        await ask(pilot, "/undelete", brings=lambda: "second" in stage.text)
 
 
 async def test_f8_copies_the_answer_to_the_chosen_question(tmp_path: Path) -> None:
