@@ -192,8 +192,13 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
         self._side.switch_view()
 
     def action_copy_answer(self) -> None:
-        """Copy the last answer as the model wrote it."""
-        if answer := next(self._view.transcript.answers(), ""):
+        """Copy the last answer, or that to the chosen question, as the model wrote it."""
+        presenter, transcript = self._view.presenter, self._view.transcript
+        if presenter.chosen is None:
+            answer = next(transcript.answers(), "")
+        else:
+            answer = transcript.answer_to(presenter.now.exchanges[presenter.chosen])
+        if answer:
             self.copy_to_clipboard(answer)
 
     def pop_screen(self) -> AwaitComplete:

@@ -37,7 +37,7 @@ SHARED_KEYS = (
     _hidden("f4", "app.switch_look", "Look", "look", "A hue for each pass, or blue for parallel ones."),
     _hidden("pageup", "app.page_up", "Page up", "page_up", "Earlier in the conversation."),
     _hidden("pagedown", "app.page_down", "Page down", "page_down", "Later in the conversation."),
-    _hidden("f8", "app.copy_answer", "Copy answer", "copy_answer", "Copy the last answer."),
+    _hidden("f8", "app.copy_answer", "Copy answer", "copy_answer", "Copy the last or chosen answer."),
     _HELP,
     _hidden(
         "ctrl+g", "app.switch_format", "Format", "format", "Answers as formatted Markdown, or in the colours of passes."

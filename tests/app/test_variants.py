@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from textual.selection import Selection
 
-from ladechat.screens.chat.questions import ONLY_FIRST, ONLY_VARIANT
+from ladechat.screens.chat.questions import DELETED, ONLY_FIRST, ONLY_VARIANT, VARIANT_DELETED
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.listed import kept, new_stage
+from tests.app.listed import kept, new_stage, shown
 from tests.app.stage import Driver, Stage, answered, ask, footer_names, replaying
 from tests.fake_engine import FakeEngine
 from tests.waiting import brings, press, until
@@ -144,7 +144,7 @@ async def test_a_deleted_question_takes_along_what_follows_it_and_comes_back(tmp
     async with five(tmp_path).running(SIZE) as (pilot, stage):
         await three_asked(pilot, stage)
         await press(pilot, "alt+up", "alt+up", "delete", brings=lambda: "Two?" not in stage.text)
-        assert "Three?" not in stage.text and "/undelete" in stage.notice and chosen(stage) == ""
+        assert "Three?" not in stage.text and stage.notice == DELETED and chosen(stage) == ""
         await ask(pilot, "Else?", brings=lambda: "fourth" in stage.text and not stage.asking)
         assert asked_last(stage) == ["One?", "first", "Else?"] and heads(stage) == ["You", "You"]
     async with reopened(tmp_path, stage).running(SIZE) as (pilot, stage):
@@ -153,6 +153,24 @@ async def test_a_deleted_question_takes_along_what_follows_it_and_comes_back(tmp
         await press(pilot, *["alt+up"] * 3, "delete", brings=lambda: stage.notice == ONLY_FIRST)
         assert "One?" in stage.text
         await ask(pilot, "/undelete", brings=lambda: "Nothing is deleted" in stage.notice)
+
+
+async def test_deleting_a_variant_says_that_another_stands_in_its_place(tmp_path: Path) -> None:
+    async with five(tmp_path).running(SIZE) as (pilot, stage):
+        await answered(pilot, stage, "One?")
+        await again(pilot, stage, "second")
+        await press(pilot, "alt+up", "delete", brings=lambda: "first" in stage.text and "second" not in stage.text)
+        assert stage.notice == VARIANT_DELETED
+        await press(pilot, "alt+up", "delete", brings=lambda: stage.notice == ONLY_FIRST)
+        await ask(pilot, "/undelete", brings=lambda: "second" in stage.text)
+
+
+async def test_f8_copies_the_answer_to_the_chosen_question(tmp_path: Path) -> None:
+    async with five(tmp_path).running(SIZE) as (pilot, stage):
+        await three_asked(pilot, stage)
+        await press(pilot, "alt+up", "alt+up", "f8", brings=lambda: stage.app.clipboard == "second")
+        await press(pilot, "alt+up", "f8", brings=lambda: stage.app.clipboard == "first")
+        await press(pilot, "escape", "f8", brings=lambda: stage.app.clipboard == "third")
 
 
 async def test_the_delete_key_deletes_what_is_typed_while_there_is_something(tmp_path: Path) -> None:
@@ -211,6 +229,24 @@ async def test_a_long_question_stays_folded_and_one_far_above_comes_into_view(tm
         await press(pilot, "alt+up", "alt+up", brings=lambda: transcript.scroll_offset.y == 0)
         assert not any(line.text.strip() == "29" for line in transcript.lines)
         await press(pilot, "escape", brings=lambda: transcript.follows_end)
+
+
+@pytest.mark.parametrize(
+    ("size", "answer"), [((40, 10), "line\n" * 60), ((60, 12), "short")], ids=["more below", "at the end"]
+)
+async def test_a_chosen_question_is_near_the_top_of_a_low_screen(
+    tmp_path: Path, size: tuple[int, int], answer: str
+) -> None:
+    async with new_stage(tmp_path, answer).running(size) as (pilot, stage):
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Two?", times=2)
+        transcript = stage.app.query_one(Transcript)
+        height = transcript.size.height
+        for question in ("Two?", "One?"):
+            async with brings(lambda: chosen(stage) == question and transcript.size.height < height, pilot):
+                await pilot.press("alt+up")
+            top = [strip.text.strip() for strip in shown(transcript)][:3]
+            assert "You" in top and question in top
 
 
 @pytest.mark.full

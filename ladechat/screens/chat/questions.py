@@ -18,6 +18,7 @@ CHOSEN = "Question {} of {}. What you ask follows it; all after it stays as a va
 ONLY_VARIANT = "There is no other variant of this question: Ctrl+R answers it again, Ctrl+T edits it."
 ONLY_FIRST = "The first question stays, as it has no other variant. Ctrl+L begins a new conversation."
 DELETED = "Deleted, with all after it. /undelete brings it back."
+VARIANT_DELETED = "Deleted, with all after it; another variant stands in its place. /undelete undoes that."
 NOTHING_DELETED = "Nothing is deleted in this conversation."
 ENDS_EDITING = (Asked, ConversationCleared, ConversationOpened, ExchangeRemoved, TurnStarted)
 """The events after which the last question or its answer is another one."""
@@ -189,10 +190,11 @@ class Questions:
     def action_delete(self) -> None:
         """Delete the chosen question, with its answer and all after it."""
         if self._presenter.chosen is not None and self._may_act():
-            number = self._session.conversation.tree.path[self._presenter.chosen]
-            deleted = self._session.take(Branch(number=number, shown=False))
+            tree, place = self._session.conversation.tree, self._presenter.chosen
+            deleted = self._session.take(Branch(number=tree.path[place], shown=False))
             self._choose(None)
-            self._chat.notify(DELETED if deleted else ONLY_FIRST)
+            replaced = VARIANT_DELETED if len(tree.path) > place else DELETED
+            self._chat.notify(replaced if deleted else ONLY_FIRST)
 
     def action_undelete(self) -> None:
         """Bring back what was deleted last."""

@@ -28,7 +28,7 @@ PAGES = 2
 PART_SECONDS = 0.005
 """Time slice for the layout of other messages, and the pause after it, in which keys are handled."""
 ROWS_AROUND_MARK = 3
-"""Lines that stay visible above the target of a jump, and below it where the view need not move."""
+"""Lines that stay visible above the target of a jump (fewer in a low view), and below it where no move is needed."""
 SECONDS_TO_REST = 0.1
 """Delay before the next try, while lines must stay where they are and messages above them wait."""
 
@@ -131,12 +131,12 @@ class MessageLines(ScrollView, can_focus=True):
             self._take_over_height()
             place = blocks[number].find(text, blocks.start(number), occurrence)
         y = blocks.start(number) if place is None or place.start is None else place.start.y
-        top = self.scroll_offset.y
-        if not top <= y < top + self.scrollable_content_region.height - ROWS_AROUND_MARK:
-            self._move_to(max(y - ROWS_AROUND_MARK, 0))
+        top, height = self.scroll_offset.y, self.scrollable_content_region.height
+        if not top <= y < top + height - ROWS_AROUND_MARK:
+            self._move_to(max(y - min(ROWS_AROUND_MARK, height // 5), 0))
         self._found_at = place
         self.screen.selections = {} if place is None else {self: place}
-        if not blocks.gap and self.follows_end:
+        if text and not blocks.gap and self.follows_end:  # a message's first line stays when the view gets lower
             self.anchor()
         self._continue()
 

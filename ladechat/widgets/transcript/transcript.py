@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, takewhile
+from itertools import groupby, islice, takewhile
 from operator import itemgetter
 from typing import ClassVar, Literal
 
@@ -194,16 +194,15 @@ class Transcript(MessageLines):
             self.start(kind, last.name.removesuffix(THINKS) if last is not None and thought else "")
 
     def answers(self) -> Iterator[str]:
-        """Yield the raw text of the answers, last first, without notices in between."""
-        parts: list[str] = []
-        for block in reversed(self._blocks):
-            if block.kind == "user" and parts:
-                yield "".join(parts).strip()
-                parts = []
-            if block.kind == "model" and block.written:
-                parts.insert(0, block.written)
-        if parts:
-            yield "".join(parts).strip()
+        """Return the raw text of the answers, last first, without notices in between."""
+        starts = [number for number, block in enumerate(self._blocks) if block.kind == "user" or not number]
+        return filter(None, map(self.answer_to, reversed(starts)))
+
+    def answer_to(self, number: int) -> str:
+        """Return the raw text of the answer to question number `number` of the messages; "" if there is none."""
+        after = takewhile(lambda block: block.kind != "user", islice(self._blocks, number + 1, None))
+        blocks = [self._blocks[number], *after]  # the first is an answer where a recording lacks the question
+        return "".join(block.written for block in blocks if block.kind == "model").strip()
 
     def notice(self, text: str, kind: Literal["muted", "alert"] = "muted") -> None:
         self.start("notice")
