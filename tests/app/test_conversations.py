@@ -199,6 +199,14 @@ async def test_the_prompt_brings_back_questions_of_earlier_sessions(tmp_path: Pa
     assert history.read()[0] == ["Yesterday?", "Today?"]
 
 
+async def test_what_stands_in_the_prompt_at_the_end_comes_back_by_up_in_the_next_session(tmp_path: Path) -> None:
+    history = PromptHistory(tmp_path / "questions.jsonl")
+    async with Stage(history=history).ready() as (pilot, stage):
+        await press(pilot, *"Half a", brings=lambda: stage.prompt == "Half a")
+    async with Stage(history=history).ready() as (pilot, stage):
+        await press(pilot, "up", brings=lambda: stage.prompt == "Half a")
+
+
 async def test_damaged_questions_of_earlier_sessions_are_set_aside_and_that_is_said(tmp_path: Path) -> None:
     path = tmp_path / "questions.jsonl"
     path.write_text("garbage")

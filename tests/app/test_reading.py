@@ -83,6 +83,7 @@ async def test_the_title_stands_above_the_conversation_and_can_be_given(tmp_path
         await ask(pilot, "/rename Windows [and] pools", brings=lambda: title(stage) == "Windows [and] pools")
         assert kept(tmp_path)[0].title == "Windows [and] pools"
         await ask(pilot, "/rename", brings=lambda: title(stage) == "What is W?")
+        assert stage.notice == "The title is the first question again."
         await ask(pilot, "/rename Kept", brings=lambda: title(stage) == "Kept")
         await press(pilot, "ctrl+l", brings=lambda: title(stage) == "")
         await ask(pilot, "/rename Before the first", brings=lambda: title(stage) == "Before the first")

@@ -72,8 +72,8 @@ class Questions:
 
     def keep_draft(self) -> None:
         """Save what stands in the prompt for ↑ in the next session, as the app ends."""
-        if self._history is not None and not self._prompt.is_blank:
-            self._history.add(self._prompt.text)
+        if self._history is not None and (draft := self._prompt.draft).strip():
+            self._history.add(draft)
 
     @property
     def _place(self) -> int:

@@ -114,6 +114,11 @@ class Prompt(TypedText):
         return "" if is_command(text) else text[1:] if text.startswith(("//", " /")) else text
 
     @property
+    def draft(self) -> str:
+        """What was typed and not sent, also while an earlier question stands in its place."""
+        return self.text if self._place == len(self._past) else self._draft
+
+    @property
     def is_blank(self) -> bool:
         return not (self._typed or self.document.text)
 
