@@ -121,6 +121,15 @@ async def test_answers_of_earlier_versions_and_damaged_steps_are_plain_and_that_
             await pilot.click(transcript, offset=(5, line + transcript.styles.padding.top))
 
 
+async def test_that_lines_of_a_file_cannot_be_read_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path / "talks", "a", exchange("One?"), exchange("Two?"), exchange("Three?"))
+    first, one, two, three = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([first, one[:-9] + b"\n", two, three]))
+    async with reopened(tmp_path).ready() as (pilot, stage):
+        await until(lambda: f"left out (1 line): {path}" in stage.notice, pilot)
+        assert "One?" not in stage.text and "Two?" in stage.text and "Three?" in stage.text
+
+
 async def test_of_steps_of_which_only_the_colours_can_be_read_no_pass_is_shown_and_that_is_said(tmp_path: Path) -> None:
     half = zlib.compress(b'{"event":"step","pieces":["Y","es."],"origins":["model","model"]}\n')
     write(tmp_path / "talks", "a", replace(exchange("Half?"), steps=half))

@@ -9,11 +9,12 @@ from ladechat.session.conversations.saved import SavedConversation, Viewed, titl
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine import LOADED
 from ladechat.widgets.dates import dated
-from ladechat.widgets.formatting import name_of
+from ladechat.widgets.formatting import counted, name_of
 
 REMOVED = "The conversation is not kept: its file has been removed."
 WHILE_ANSWERING = "During an answer, Enter shows a conversation to read; it can go on once the answer has ended."
 STILL_ANSWERED = "It opens once the answer has ended, or is stopped (Esc); until then it can be read."
+UNREAD = "The file of this conversation is damaged; what cannot be read is left out ({}): {}"
 NOTHING_SAVED = "Nothing is kept: ladechat was started with --no-save."
 
 
@@ -112,6 +113,10 @@ class SavedConversations:
         self._answered_by = conversation.model
         if self._session.state in LOADED:
             self.say_which_model_answers()
+        if conversation.unread:
+            self._chat.notify(
+                UNREAD.format(counted(conversation.unread, "line"), conversation.path), severity="warning"
+            )
         if why := self.store.why_copied:
             self._chat.notify(f"‘{conversation.title}’ {why}: what you ask now goes on in a copy of it.")
         return True

@@ -115,6 +115,7 @@ class SavedConversation:
         system: the system prompt; None if none was ever set.
         pinned: whether it stands before all others in the list.
         view: how it was left; None if that is not known.
+        unread: the number of lines that cannot be read.
     """
 
     path: Path
@@ -124,6 +125,7 @@ class SavedConversation:
     system: str | None = None
     pinned: bool = False
     view: Viewed | None = None
+    unread: int = 0
 
     @property
     def exchanges(self) -> list[Exchange]:
@@ -228,7 +230,8 @@ def read(path: Path) -> SavedConversation | None:
                 pinned = line.pinned
             case Viewed():
                 view = line
-    return SavedConversation(path, changes, tree, title, system, pinned, view) if tree.path else None
+    unread = sum(map(bool, lines[1:])) - len(changes)
+    return SavedConversation(path, changes, tree, title, system, pinned, view, unread) if tree.path else None
 
 
 def _with_system(exchange: Exchange, system: str | None) -> Exchange:
