@@ -13,8 +13,8 @@ from ladechat.widgets.flow import safe, safe_with_tabs
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)\s*([\w+#.-]*)[^`]*$")
 _MEANT = re.compile(r"([\\`*_{}\[\]<>#&|~$])")
 """Characters that could become markup, except in lists: dashes and numbers stay as they are."""
-_CODE_OR_HARM = re.compile(r"(`+)(?!`)([^|]+?)(?<!`)\1(?!`)|`+|[\\<&\[\]$]")
-"""A code span, which a cell of a table cannot cut in two; else what could be HTML, a link, or half of a span."""
+_CODE_OR_HARM = re.compile(r"(`+)(?!`)([^|]+?)(?<!`)\1(?!`)|`+|[\\<&\[\]$~]")
+"""A code span that a table cannot cut in two; else what could be HTML, a link, half a span, or a fence in a list."""
 
 
 def markdown(talk: Talk) -> str:

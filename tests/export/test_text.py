@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
@@ -70,6 +70,7 @@ def test_no_markup_of_an_answer_is_html_or_fetches_anything(text: str) -> None:
 
 
 @given(text=TRICKY, markup=st.booleans())
+@example(text="~~~`", markup=True)
 def test_what_was_said_neither_ends_early_nor_swallows_what_follows(text: str, markup: bool) -> None:
     tokens = flat(PARSER.parse(f"{as_text(text, markup=markup)}\n\n## After\n"))
     assert tokens[-4].tag == "h2" and tokens[-3].content == "After"
