@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.terminal.conftest import Start
-from tests.terminal.tmux import QUESTION
+from tests.terminal.tmux import QUESTION, SUMMARY
 
 pytestmark = [pytest.mark.terminal, pytest.mark.timeout(900)]
 
@@ -17,14 +17,14 @@ def test_a_conversation_goes_on_after_the_program_was_left(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     first = start((80, 24), "--max-new-tokens", "8")
     first.ask()
-    first.wait_for("The end of the answer", lambda screen: "8 tokens" in screen)
+    first.wait_for("The end of the answer", SUMMARY.search)
     first.press("C-q")
     assert first.wait_for_exit() == 0
     assert "ladechat --continue goes on with this conversation." in first.screen()
 
     again = start((80, 24), "--max-new-tokens", "8", "--continue", first=QUESTION)
     again.ask("And G?")
-    again.wait_for("The end of the second answer", lambda screen: "8 tokens" in screen)
+    again.wait_for("The end of the second answer", lambda screen: SUMMARY.search(screen.partition("And G?")[2]))
     again.press("C-o")
     again.wait_for("The list", lambda screen: "Conversations · 1" in screen and "2 questions" in screen)
     again.press("Escape")
