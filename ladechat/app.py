@@ -63,13 +63,17 @@ SECONDS_BEFORE_FREEING = 1.0
 TRIES_TO_FREE = 4
 """How often a closed screen is looked for: a scan that finds it held leaves it out from then on."""
 
-OF_OTHERS = ("Keys", "Screenshot")
-"""Textual's commands that F1 and /export are there for."""
+LEFT_OUT = ("Keys", "Screenshot")
+"""Commands of Textual that are not in the palette: F1 shows the keys, and /export makes pictures."""
 
 
 class LadechatApp(AppWithLook, inherit_bindings=False):
-    """The app: shows one screen at a time, all in the same theme, of which changes are saved in the settings file, if
-    there is one. The session with the engine, if there is one, is closed when the app ends.
+    """The app: shows one screen at a time, all in one theme.
+
+    Args:
+        opening: the first screen.
+        session: the session with the engine, which is closed when the app ends; None: the screen has none.
+        settings_file: has the theme and the look, and takes changes of them; None: nothing is saved.
     """
 
     CSS_PATH = "app.tcss"
@@ -234,7 +238,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield the commands of the command palette: those of Textual that we have no better way for, and ours."""
-        yield from (one for one in super().get_system_commands(screen) if one.title not in OF_OTHERS)
+        yield from (one for one in super().get_system_commands(screen) if one.title not in LEFT_OUT)
         if isinstance(screen, Opening):
             yield from screen.commands()
 

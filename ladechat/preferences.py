@@ -62,8 +62,17 @@ class Preferences(SamplingSettings, frozen=True, kw_only=True):
 
 
 class Setting(NamedTuple):
-    """A row of the table: its key in the file, its Python type with its range (`kind`) and without (`plain`), its
-    description in a sentence, and in a few words, its valid values, and its short form on the command line, if any.
+    """A row of the table.
+
+    Attributes:
+        name: its key in the file.
+        kind: its Python type, with its range.
+        plain: the same without the range.
+        help: its description, in a sentence.
+        wants: its valid values, in words.
+        default: its value if it is not set.
+        short: its description in at most 48 characters.
+        option: its short form on the command line; "" if it has none.
     """
 
     name: str

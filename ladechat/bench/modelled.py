@@ -35,8 +35,14 @@ def tree_of(window: int, ngram: int, guesses: int) -> SlotTree:
 
 
 def modelled(measured: "Figures", settings: Sequence[int], costs: "PassCosts", gpus: int) -> float:
-    """Return the tokens a second if each pass were as large as the largest part of it, and all else as it is on one
-    GPU: its figures, which have tokens a second, and its costs of passes, at these settings of W, N and G.
+    """Return the tokens a second on several GPUs if each pass takes the time of its largest part, and all else as long
+    as on one GPU.
+
+    Args:
+        measured: the figures on one GPU; with tokens a second.
+        settings: W, N and G.
+        costs: the costs of passes on one GPU.
+        gpus: the number of GPUs.
     """
     assert measured.tokens_per_second is not None
     tree, slots = tree_of(*settings), measured.slots / measured.passes

@@ -139,8 +139,12 @@ def mixed(questions: Sequence[Question]) -> list[Question]:
 
 
 def show(seconds: dict[int, float], forecasts: Sequence["Forecast"], console: Console) -> None:
-    """Print the costs of passes by their slots, and the tokens that the policy expects of the best drafts in that many
-    slots, by its forecasts after some text, at least one.
+    """Print what passes cost, and the tokens that the policy expects of the best drafts in that many slots.
+
+    Args:
+        seconds: the seconds of a pass, by its slots.
+        forecasts: the policy's forecasts at some places of a text, at least one; their mean is shown.
+        console: the console to print to.
     """
     columns = ("slots", "ms", "cost, × plain", "tokens", "tok/s", "speed, × plain")
     table = Table(*columns, title="What a pass costs, and the tokens expected of it", title_justify="left")

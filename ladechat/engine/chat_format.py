@@ -79,8 +79,12 @@ class EncodedPrompt:
 
 
 class ChatFormat:
-    """Selects the messages that fit into a prompt, and formats them with a checkpoint's chat template. An answer that
-    ends with one of `eos_ids` cannot be continued. `model` is a name, see `ChatTemplate`.
+    """Selects the messages that fit into a prompt, and formats them with a checkpoint's chat template.
+
+    Args:
+        tokenizer: the checkpoint's tokenizer.
+        eos_ids: the tokens that end an answer; an answer that ends with one of them cannot be continued.
+        model: the model's name, see `ChatTemplate`.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", eos_ids: Collection[int] = (), model: str = "") -> None:

@@ -18,9 +18,12 @@ def thinking_switch(thinking: ThinkingSwitch) -> dict[str, bool]:
 
 
 class Thoughts:
-    """Divides the text of one answer, with marks before and after the thoughts; `begun`: the prompt has ended with the
-    first. The marks are left out, and the blanks between thoughts and answer. Text that may be part of a mark is held
-    back until the next pieces tell.
+    """Divides the text of one answer into thoughts and answer. The marks are left out, and the blanks between the two.
+    Text that may be part of a mark is held back until the next pieces decide it.
+
+    Args:
+        marks: before and after the thoughts.
+        begun: whether the prompt ends with the first mark.
     """
 
     def __init__(self, marks: tuple[str, str], *, begun: bool = False) -> None:

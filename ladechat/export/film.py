@@ -73,7 +73,7 @@ Made = TypeVar("Made")
 
 
 class OffScreen:
-    """The app on a screen that nobody sees, with the session of its engine, if the screen has one.
+    """The app on a screen that nobody sees. `session` is that of its engine, if it has one.
 
     Attributes:
         app: the app, which runs during `run`.

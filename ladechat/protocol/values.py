@@ -44,8 +44,14 @@ class Record(Struct, frozen=True, kw_only=True):
 
 
 def setting_meta(help: str, wants: str, short: str = "", option: str = "", **bounds: Any) -> Meta:
-    """Describe a setting: what it is, what it may be, the first again in 48 characters, its short form on the command
-    line, and the bounds of its values.
+    """Describe a setting.
+
+    Args:
+        help: what it is, in a sentence.
+        wants: what it may be, in words.
+        short: `help` in at most 48 characters, where it is longer.
+        option: its short form on the command line.
+        bounds: those of its values.
     """
     return Meta(description=help, extra={"wants": wants, "short": short or help, "option": option}, **bounds)
 

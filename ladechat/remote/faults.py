@@ -133,9 +133,15 @@ def shortened(text: str) -> str:
 def refused(
     status: int, says: str, headers: Mapping[str, str], address: ServerAddress, *, keyed: bool, model: str
 ) -> ServerFault:
-    """Return the fault for a response that is no answer: its status of HTTP, its words without the key, its headers.
+    """Return the fault for a response that is an error.
 
-    A key was sent if it is `keyed`; `model` is "" where none was asked.
+    Args:
+        status: the HTTP status.
+        says: the server's own words, without the key.
+        headers: those of the response.
+        address: the server.
+        keyed: whether a key was sent.
+        model: the model that was asked; "" for none.
     """
     host, why = address.host, f": {shortened(says)}" if says else ""
     if status in (401, 403):

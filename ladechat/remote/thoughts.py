@@ -13,8 +13,11 @@ OPEN, CLOSE = "<think>", "</think>"
 
 
 class ThoughtsInText:
-    """Marks the thoughts of one answer as such. `begun`: the prompt has ended with the first mark. `taken_apart`: there
-    is nothing to do, as in the rest of an answer.
+    """Marks the thoughts of one answer as such.
+
+    Args:
+        begun: whether the prompt ends with the first mark.
+        taken_apart: whether no thoughts come any more, as in the rest of an answer that goes on.
     """
 
     def __init__(self, *, begun: bool = False, taken_apart: bool = False) -> None:

@@ -19,7 +19,9 @@ from ladechat.widgets.transcript.whole import Whole, messages_of
 
 
 class ReadingScreen(StyledOnce[Chosen | None]):
-    """Shows a conversation over the chat, whose answer goes on meanwhile. It returns what to go on with there."""
+    """Shows a saved conversation over the chat, in which an answer is written meanwhile. Its result is the
+    conversation, if the user wants to go on with it in the chat.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = list(READING_KEYS)
 

@@ -35,7 +35,13 @@ USUAL_SIZE, MOST_SIZE = (80, 24), (1000, 500)
 
 @dataclass(frozen=True)
 class Served:
-    """The configuration of a server: the app's command, a process for each tab; who may ask; the most open tabs."""
+    """The configuration of a server.
+
+    Attributes:
+        command: the command line of the app, of which each tab runs one process.
+        access: who may open a tab.
+        tabs: the most that may be open.
+    """
 
     command: Sequence[str]
     access: Access

@@ -54,9 +54,15 @@ def problem(names: Sequence[str]) -> str | None:
 class Measuring:
     """Asks an engine the same question with one decoder after another, and collects its events.
 
-    Each answer is decoded without what was learnt from the answers before: see `Generate.fresh`. The engine, whose
-    settings stay as they are, was not started yet, and is closed when all is measured, or nothing more can be; one that
-    is lent by a chat continues after that. Without names, the decoders are the default ones, as far as it offers them.
+    Each answer is decoded without what was learnt from the answers before: see `Generate.fresh`. The engine's
+    settings stay as they are.
+
+    Args:
+        engine: an engine that was not started yet. It is closed when all is measured, or nothing more can be; one that
+            is lent by a chat continues after that.
+        messages: the conversation, the question last.
+        names: the requested decoders; None: the default ones, as far as the engine offers them.
+        max_new_tokens: the longest answer, in tokens; None: the engine's default.
 
     Attributes:
         lanes: the lanes of the race, once the engine has sent which decoders it offers.

@@ -29,7 +29,7 @@ RUNS_OF_A_SWEEP = 3
 
 @dataclass(frozen=True)
 class Setup:
-    """The objects that training needs: options with the layers filled in, the fingerprint of the model."""
+    """What a training needs: `options` have the layers filled in, `fingerprint` is that of the model."""
 
     loaded: LoadedModel
     base: Base

@@ -39,8 +39,8 @@ CHOSEN_ACTIONS = ("open", "rename", "pin", "delete")
 
 
 class Chosen(NamedTuple):
-    """The conversation that was chosen from the list, and the place of the match; None if nothing was searched for, or
-    the title matches.
+    """The conversation that was chosen from the list. `place` is where the search text was found in it; None if nothing
+    was searched for, or the title matched.
     """
 
     conversation: SavedConversation

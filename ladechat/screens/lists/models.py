@@ -70,7 +70,12 @@ def _cached(cache: Path) -> Iterator[KnownModel]:
 
 
 class ModelsScreen(PickScreen[str | None]):
-    """A searchable list; the typed text can be chosen as it is. `list_models` may be slow; `current` answers now."""
+    """A searchable list; the typed text can be chosen as it is.
+
+    Args:
+        list_models: finds the models; it may be slow.
+        current: the model that answers now.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = list(MODELS_KEYS)
 

@@ -26,8 +26,12 @@ HERE = "▲"
 
 
 class CostChart(NamedTuple):
-    """The bars, `width` cells wide, and rows that are aligned with them. `costs` are those of a pass in plain ones, by
-    its slots; `slots` and `cost`, those of the pass that stands out.
+    """The bars, and rows that are aligned with them.
+
+    Attributes:
+        costs: the cost of a pass, in plain passes, by its slots.
+        slots, cost: those of the pass whose bar is highlighted.
+        width: in cells.
     """
 
     costs: Curve

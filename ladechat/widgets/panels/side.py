@@ -212,8 +212,12 @@ class SidePanels(Vertical):
         return gone
 
     def look_at(self, answer: AnswerSteps, place: int, token: int | None = None) -> None:
-        """Show the panels as they were at the step at index `place`, with figures up to it; and the token of the step
-        that the user has pointed at, if one.
+        """Show the panels as they were at a step, with figures up to it.
+
+        Args:
+            answer: the answer of the step.
+            place: the index of the step in the answer.
+            token: the index of the token in the step that the user has pointed at; None: at none.
         """
         before = self.looked_at
         known = before.steps if before is not None and before.answer is answer else []

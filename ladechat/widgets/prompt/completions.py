@@ -66,7 +66,9 @@ class Completions(MarkedList):
         return self._offered[place] if self.display and place is not None and place < len(self._offered) else None
 
     def offer(self, text: str, before_cursor: str) -> None:
-        """Show what the text of the prompt, or its line up to the cursor, may become."""
+        """Show the completions of a command, if the whole `text` is one, else of the file named at the end of its line
+        up to the cursor.
+        """
         is_command = text.startswith("/") and not text[1:2].isspace()
         offered = (self._commands(text[1:]) if is_command else []) or _files(before_cursor)
         if offered and offered != self._offered:

@@ -47,8 +47,11 @@ class PassTimes(NamedTuple):
         return PassTimes(*map(sub, self, earlier))
 
     def means(self, tokens_per_pass: float, costs: Sequence[PassCost] = ()) -> "Times | None":
-        """Return the mean times, of an answer with so many tokens a pass; None if no pass was compared. `costs`, the
-        first of one slot, are what passes cost on this machine, as far as that is known.
+        """Return the mean times of the passes; None if no pass was compared with plain decoding.
+
+        Args:
+            tokens_per_pass: of the whole answer.
+            costs: what passes cost on this machine, the first of one slot, as far as that is known.
         """
         if not self.compared:
             return None

@@ -211,8 +211,8 @@ def _of_its_rivals(history: TokenHistory) -> str:
 
 
 def named_rivals(own: float, rivals: protocol.Rivals) -> tuple[int | None, list[str]]:
-    """Return which of the likeliest tokens is the emitted one, by its log-probability `own`, None for none; and all of
-    them with their probabilities.
+    """Return the index of the emitted token among the likeliest ones, None if it is not among them, and the likeliest
+    ones with their probabilities, in words. `own` is the log-probability of the emitted token, by which it is found.
     """
     same = next((place for place, one in enumerate(rivals.logprobs) if abs(one - own) < SAME_LOGPROB), None)
     return same, [f"‹{visible(one)}› {share(its)}" for one, its in zip(rivals.pieces, rivals.logprobs, strict=True)]

@@ -17,8 +17,13 @@ THINKS = " thinks"
 
 
 class Whole(NamedTuple):
-    """A complete message: its kind, its name, its text in inks, and of thoughts their length, in words. A notice has
-    the figures of the answer above it.
+    """A complete message. A notice has the figures of the answer above it.
+
+    Attributes:
+        kind: whose message it is.
+        name: the name above it.
+        runs: its text, in stretches of one style.
+        length: of thoughts, how long they are, in words; else "".
     """
 
     kind: Kind
