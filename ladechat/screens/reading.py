@@ -50,14 +50,17 @@ class ReadingScreen(StyledOnce[Chosen | None]):
 
     def _show(self) -> None:
         place, messages, begin = self._chosen.place, list[Whole](), list[int]()
+        tree = self._chosen.conversation.tree
+        if place is not None and not place.shown:
+            tree.show(place.exchange)
         for exchange in self._chosen.conversation.exchanges:
             begin.append(len(messages))
             messages += messages_of(exchange)
         self._transcript.open(messages)
         if place is not None:
-            number, answer = divmod(place.message, 2)
-            question, end = [*begin, len(messages)][number : number + 2]
-            self._transcript.scroll_to_text(range(question + 1, end) if answer else range(question, end), place.text)
+            shown = tree.path.index(place.exchange)
+            question, end = [*begin, len(messages)][shown : shown + 2]
+            self._transcript.scroll_to_text(range(question + place.answer, end), place.text)
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 

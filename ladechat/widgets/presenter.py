@@ -148,9 +148,8 @@ class Presenter:
             setattr(self._status, part, text)
         self.say(bookmark.activity)
 
-    def show_place(self, message: int, text: str) -> None:
-        """Show the first occurrence of a text in question or answer number `message`, from 0."""
-        exchange, answer = divmod(message, 2)
+    def show_place(self, exchange: int, text: str, *, answer: bool) -> None:
+        """Show the first occurrence of a text in the question of a shown exchange, from 0, or in its answer."""
         if exchange < len(self.now.exchanges):
             question, *later = self.now.exchanges[exchange:]
             end = later[0] if later else self._transcript.blocks

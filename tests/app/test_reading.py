@@ -5,10 +5,11 @@ from pathlib import Path
 from msgspec.structs import replace
 from textual.widgets import Input, Label
 
-from ladechat.protocol import packed
+from ladechat.protocol import encode, packed
 from ladechat.screens.chat.saved_conversations import NOTHING_SAVED, STILL_ANSWERED
 from ladechat.screens.lists.conversations import ConversationsScreen
 from ladechat.screens.reading import ReadingScreen
+from ladechat.session.conversations.saved import Answered
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.bars.find_bar import FindBar
 from ladechat.widgets.transcript.transcript import Transcript
@@ -62,6 +63,24 @@ async def test_what_was_read_opens_once_the_answer_has_ended(tmp_path: Path) -> 
         await press(pilot, "enter", brings=lambda: stage.in_front() and "A store of n-grams." in stage.text)
         assert title(stage) == "What is the pool? · 03 Jan 2020, 12:00"
     assert len(kept(tmp_path)) == 4
+
+
+async def test_what_another_variant_says_is_read_there(tmp_path: Path) -> None:
+    said = exchange("One?"), exchange("Why?", "The lighthouse."), exchange("How?", "By day.")
+    with write(tmp_path / "talks", "a", *said).open("ab") as file:
+        file.write(encode(Answered(when="2030-01-02T12:00:00", exchange=exchange("Why?", "A pool."), after=0)))
+    stage = answering(tmp_path)
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, stage, 2)
+        await show_list(pilot, stage, 1)
+        await press(pilot, *"lighthouse", brings=lambda: "another variant: … The lighthouse. …" in rows(stage)[0])
+        await press(pilot, "enter", brings=shows(pilot, ReadingScreen))
+        await until(lambda: stage.app.screen.get_selected_text() == "lighthouse", pilot)
+        lines = " ".join(line.text for line in shown(stage.app.screen.query_one(Transcript)))
+        assert "By day." in lines and "A pool." not in lines
+        await act(pilot, stage.engine.release, brings=lambda: not stage.session.asking)
+        await press(pilot, "enter", brings=lambda: stage.in_front() and "By day." in stage.text)
+        assert stage.screen.get_selected_text() == "lighthouse" and "A pool." not in stage.text
 
 
 async def test_escape_leaves_what_is_read_and_the_conversation_is_as_it_was(tmp_path: Path) -> None:

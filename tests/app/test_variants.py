@@ -5,14 +5,15 @@ from pathlib import Path
 import pytest
 from textual.selection import Selection
 
+from ladechat.screens.chat.context import STOP_FIRST
 from ladechat.screens.chat.questions import DELETED, ONLY_FIRST, ONLY_VARIANT, VARIANT_DELETED
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.transcript.transcript import Transcript
-from tests.app.listed import kept, new_stage, shown
+from tests.app.listed import kept, new_stage, rows, show_list, shown
 from tests.app.stage import Driver, Stage, answered, ask, footer_names, replaying
 from tests.fake_engine import FakeEngine
-from tests.waiting import brings, press, until
+from tests.waiting import act, brings, press, until
 
 SIZE = (100, 50)
 
@@ -78,6 +79,48 @@ async def test_old_answers_stay_as_variants_and_the_one_that_is_shown_is_sent_an
         await press(pilot, "alt+up", "alt+up", "alt+left", brings=lambda: heads(stage) == ["You  ‹ 3 of 3 ›"])
         assert "third" in stage.text and "fourth" not in stage.text
     assert [one.answer for one in kept(tmp_path)[0].exchanges] == ["third"]
+
+
+async def test_alt_right_takes_back_what_alt_left_has_shown_also_where_other_questions_follow_then(
+    tmp_path: Path,
+) -> None:
+    async with five(tmp_path).running(SIZE) as (pilot, stage):
+        await three_asked(pilot, stage)
+        await press(pilot, "alt+up", "alt+up", "ctrl+r", brings=lambda: "fourth" in stage.text and not stage.asking)
+        replaced, new = ["You", "You  ‹ 1 of 2 ›", "You"], ["You", "You  ‹ 2 of 2 ›"]
+        await until(lambda: heads(stage) == new, pilot)
+        await press(pilot, "alt+left", brings=lambda: heads(stage) == replaced)
+        await press(pilot, "alt+right", brings=lambda: heads(stage) == new)
+        await press(pilot, "alt+left", brings=lambda: heads(stage) == replaced)
+        await press(pilot, "alt+up", brings=lambda: chosen(stage) == "Three?")
+        await press(pilot, "escape", "alt+right", brings=lambda: stage.notice == ONLY_VARIANT)
+        assert heads(stage) == replaced
+
+
+async def test_what_another_variant_says_is_found_and_opens_there(tmp_path: Path) -> None:
+    async with five(tmp_path).running(SIZE) as (pilot, stage):
+        await three_asked(pilot, stage)
+        await press(pilot, "alt+up", "alt+up", "ctrl+r", brings=lambda: "fourth" in stage.text and not stage.asking)
+        await show_list(pilot, stage, 1)
+        await press(pilot, *"third", brings=lambda: "another variant: … third …" in rows(stage)[0])
+        await press(pilot, "enter", brings=lambda: stage.in_front() and stage.screen.get_selected_text() == "third")
+        assert heads(stage) == ["You", "You  ‹ 1 of 2 ›", "You"]
+    async with new_stage(tmp_path).running(SIZE) as (pilot, stage):
+        await show_list(pilot, stage, 1)
+        await press(pilot, *"fourth", "enter", brings=lambda: stage.in_front() and "fourth" in stage.text)
+        await until(lambda: stage.screen.get_selected_text() == "fourth" and heads(stage)[-1] == "You  ‹ 2 of 2 ›")
+
+
+async def test_a_found_variant_of_the_open_conversation_waits_for_the_end_of_its_answer(tmp_path: Path) -> None:
+    async with five(tmp_path).running(SIZE) as (pilot, stage):
+        await answered(pilot, stage, "One?")
+        await again(pilot, stage, "second")
+        stage.engine.hold()
+        await ask(pilot, "Two?", brings=lambda: stage.asking)
+        await show_list(pilot, stage, 1)
+        await press(pilot, *"first", "enter", brings=lambda: stage.in_front() and stage.notice == STOP_FIRST)
+        await act(pilot, stage.engine.release, brings=lambda: not stage.asking)
+        assert "second" in stage.text and "first" not in stage.text
 
 
 async def test_an_earlier_question_is_edited_and_all_that_came_after_it_comes_back(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A phrase, or words, found in conversations: which come first, and where it is that they say it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,16 +29,16 @@ def test_conversations_with_the_phrase_come_first_and_then_those_with_all_its_wo
 @pytest.mark.parametrize(
     ("typed", "place"),
     [
-        ("pool of n", (1, "pool of n", "A store, the pool of n-grams.")),
-        ("n-grams store", (1, "n-grams", "A store, the pool of n-grams.")),
-        ("AND NOW", (2, "And now", "And now?")),
+        ("pool of n", (0, True, True, "pool of n", "A store, the pool of n-grams.")),
+        ("n-grams store", (0, True, True, "n-grams", "A store, the pool of n-grams.")),
+        ("AND NOW", (1, False, True, "And now", "And now?")),
         ("title", None),
         ("nowhere", None),
         ("", None),
     ],
 )
 def test_a_place_is_where_the_phrase_is_written_first_or_a_word_of_it(
-    typed: str, place: tuple[int, str, str] | None
+    typed: str, place: tuple[int, bool, bool, str, str] | None
 ) -> None:
     talk = kept(("Well?", "A store, the pool of n-grams."), ("And now?", "The pool of n-grams."), title="A title")
     assert place_of(talk, typed) == place
@@ -64,6 +65,26 @@ def test_a_phrase_may_go_on_in_the_next_line_and_in_no_other_message() -> None:
     assert found is not None and found.text == "three\nfour" and found.excerpt == "three four"
     apart = place_of(talk, "two three")
     assert apart is None or apart.text != "two three"
+
+
+def test_other_variants_are_searched_too_but_nothing_that_was_deleted() -> None:
+    talk = kept(("One?", "A lighthouse."), ("Two?", "A pool."))
+    tree = talk.tree
+    for question, answer in (("Two?", "A window."), ("Three?", "A pool again.")):
+        tree.add(exchange(question, answer), tree.path[-1] if question == "Three?" else 0)
+    tree.add(exchange("Two?", "An anchor."), 0)
+    assert talk.exchanges[-1].answer == "An anchor."
+    window, pool = place_of(talk, "window"), place_of(talk, "pool")
+    assert window is not None and (window.exchange, window.answer, window.shown) == (2, True, False)
+    assert pool is not None and pool.exchange == 1
+    assert ScannedConversations([talk]).find("a pool again") == [talk]
+    tree.show(2)
+    tree.delete(2)
+    without = replace(talk)  # as read anew
+    for phrase in ("pool", "pool again"):  # what follows a deleted answer is gone with it
+        place = place_of(without, phrase)
+        assert place is not None and place.exchange == 1
+    assert not ScannedConversations([without]).find("window")
 
 
 def test_a_word_is_found_where_capitals_are_longer() -> None:

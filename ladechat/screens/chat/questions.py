@@ -9,6 +9,7 @@ from ladechat.screens.chat.typed_question import TypedQuestion
 from ladechat.session.conversations.conversation import NOTHING_ANSWERED, CannotContinue
 from ladechat.session.conversations.prompt_history import PromptHistory
 from ladechat.session.conversations.saved import Branch
+from ladechat.session.conversations.tree import ExchangeTree
 from ladechat.session.engine import State
 from ladechat.widgets.prompt.above_prompt import WaitingQuestions
 from ladechat.widgets.transcript.transcript import QuestionPointedAt
@@ -53,6 +54,7 @@ class Questions:
         self._queue, self._where, self._history = queue, where, history
         self._presenter, self._transcript = chat.view.presenter, chat.view.transcript
         self._editing: int | None = None  # the place of the exchange whose question is being edited
+        self._turned: tuple[ExchangeTree, list[int], int] | None = None  # tree, path, and place whose variant was shown
         self._labelled: tuple[object, ...] = ()
         self._where.display = False
         self.available: Available = {
@@ -176,14 +178,19 @@ class Questions:
         self._choose(None)
 
     def action_variant(self, by: int) -> None:
-        """Show the variant so many after that of the last question, or of the chosen one; the first after the last."""
+        """Show the variant so many after that of the chosen question, or else of the last one, or of the one whose
+        variant was shown just before; the first after the last.
+        """
         if self._may_act():
-            tree, chosen = self._session.conversation.tree, self._presenter.chosen
-            number = tree.path[self._place]
+            tree, chosen, place = self._session.conversation.tree, self._presenter.chosen, self._place
+            if self._turned is not None and self._turned[0] is tree and self._turned[1] == tree.path:
+                place = self._turned[2]  # the next variant of the same question, though others follow it now
+            number = tree.path[place]
             variants = tree.variants[tree.parents[number]]
             if len(variants) > 1:
                 self._session.take(Branch(number=variants[(variants.index(number) + by) % len(variants)]))
                 self._choose(chosen)
+                self._turned = tree, [*tree.path], place
             else:
                 self._chat.refuse(ONLY_VARIANT)
 
@@ -207,7 +214,7 @@ class Questions:
 
     def _choose(self, place: int | None) -> None:
         """Choose a question, and scroll to it, or choose none, and follow the end."""
-        self._presenter.chosen = place
+        self._presenter.chosen, self._turned = place, None
         if place is None:
             self._transcript.anchor()
         else:

@@ -5,7 +5,8 @@ from ladechat.screens.chat.context import STOP_FIRST, ChatContext
 from ladechat.screens.chat.model_choice import ModelChoice
 from ladechat.screens.lists.conversations import Chosen, ConversationsScreen
 from ladechat.screens.reading import ReadingScreen
-from ladechat.session.conversations.saved import SavedConversation, Viewed, title_of
+from ladechat.session.conversations.saved import Branch, SavedConversation, Viewed, title_of
+from ladechat.session.conversations.search import MatchPlace
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.engine import LOADED
 from ladechat.widgets.dates import dated
@@ -84,7 +85,19 @@ class SavedConversations:
             reading = ReadingScreen(chosen, formatted=self._chat.view.transcript.formatted)
             self._chat.screen.app.push_screen(reading, self._open_read)
         elif self.open(chosen.conversation) and chosen.place is not None:
-            self._chat.view.presenter.show_place(chosen.place.message, chosen.place.text)
+            self._show_place(chosen.place)
+
+    def _show_place(self, place: MatchPlace) -> None:
+        """Show the place of a match in the open conversation, and the variant that it is in."""
+        tree = self._session.conversation.tree
+        if place.exchange not in tree.path and self._session.asking:
+            self._chat.refuse(STOP_FIRST)
+            return
+        if place.exchange not in tree.path and place.exchange in tree.parents:
+            self._session.take(Branch(number=place.exchange))
+        if place.exchange in tree.path:
+            shown = tree.path.index(place.exchange)
+            self._chat.view.presenter.show_place(shown, place.text, answer=place.answer)
 
     def _open_read(self, chosen: Chosen | None) -> None:
         """Continue the conversation that was read."""

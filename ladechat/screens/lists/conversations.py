@@ -159,7 +159,8 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         if place is None:
             return row
         before, found, after = printable(place.excerpt).partition(printable(" ".join(place.text.split())))
-        return Content.assemble(row, f" · … {before}", (found, "bold"), f"{after} …")
+        other = "" if place.shown else "another variant: "
+        return Content.assemble(row, f" · {other}… {before}", (found, "bold"), f"{after} …")
 
     def _place(self, conversation: Listed) -> MatchPlace | None:
         """Return the place that the search has found in a conversation."""

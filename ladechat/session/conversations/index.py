@@ -24,7 +24,7 @@ from ladechat.session.conversations.search import (
 )
 
 NAME = "search.sqlite"
-VERSION = 1
+VERSION = 2
 """A database of another version is made anew."""
 AT_ONCE = 100
 """The number of conversations that are read before they are written to the disk, and progress is reported."""

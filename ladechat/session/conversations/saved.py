@@ -156,9 +156,15 @@ class SavedConversation:
             return datetime.fromtimestamp(0).astimezone()
 
     @property
+    def searched(self) -> list[int]:
+        """The exchanges that are searched: those that are shown, then those of other variants, each oldest first."""
+        return [*self.tree.path, *self.tree.hidden]
+
+    @property
     def messages(self) -> list[str]:
-        """Questions and answers alternately, oldest first."""
-        return [text for exchange in self.exchanges for text in (exchange.question, exchange.answer)]
+        """The searched questions and answers alternately."""
+        searched = map(self.tree.exchanges.__getitem__, self.searched)
+        return [text for exchange in searched for text in (exchange.question, exchange.answer)]
 
     @cached_property
     def folded(self) -> str:

@@ -67,12 +67,16 @@ class MatchPlace(NamedTuple):
     """The place of a match in a conversation.
 
     Attributes:
-        message: the index of the question or answer, from 0, in the order of the conversation.
+        exchange: the number of the exchange in the conversation's tree.
+        answer: whether it is in the answer, not in the question.
+        shown: whether the exchange is shown, not another variant.
         text: the matching text, in its original case.
         excerpt: the match with the text before and after it, in one line.
     """
 
-    message: int
+    exchange: int
+    answer: bool
+    shown: bool
     text: str
     excerpt: str
 
@@ -119,4 +123,6 @@ def _place(conversation: SavedConversation, at: int, length: int) -> MatchPlace:
     if len(written) > last + 1 + CHARACTERS_AROUND:
         after = after.rpartition(" ")[0] or after
     found = written[start : last + 1]
-    return MatchPlace(message, found, " ".join((before + found + after).split()))
+    number = conversation.searched[message // 2]
+    excerpt = " ".join((before + found + after).split())
+    return MatchPlace(number, message % 2 == 1, number in conversation.tree.path, found, excerpt)

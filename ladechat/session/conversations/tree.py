@@ -35,6 +35,15 @@ class ExchangeTree:
                 variants[before].append(number)
         return variants
 
+    @property
+    def hidden(self) -> list[int]:
+        """The exchanges that are neither shown nor deleted, nor after deleted ones: other variants, and what follows."""
+        there = {ROOT}
+        for number, before in self.parents.items():
+            if before in there and number not in self.deleted:
+                there.add(number)
+        return sorted(there - {ROOT, *self.path})
+
     def add(self, exchange: Exchange, after: int, time: str = "") -> int:
         """Add an exchange and show it; return its number."""
         number = len(self.exchanges)
