@@ -197,12 +197,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
 
     def action_copy_answer(self) -> None:
         """Copy the last answer, or that to the chosen question, as the model wrote it."""
-        presenter, transcript = self._view.presenter, self._view.transcript
-        if presenter.chosen is None:
-            answer = next(transcript.answers(), "")
-        else:
-            answer = transcript.answer_to(presenter.now.exchanges[presenter.chosen])
-        if answer:
+        if answer := next(self._view.presenter.answers_to_copy(), ""):
             self.copy_to_clipboard(answer)
 
     def pop_screen(self) -> AwaitComplete:

@@ -54,7 +54,7 @@ def test_a_conversation_is_shown_as_it_was_written_in_a_pipe(folder: Path) -> No
 
 
 def test_a_conversation_is_made_a_page_markdown_or_json(folder: Path, tmp_path: Path) -> None:
-    for ending, words in ((".html", "<h2>You</h2>"), (".md", "## You"), (".json", '"format": "ladechat-conversation"')):
+    for ending, words in ((".html", "<h1>Greetings</h1>"), (".md", "# Greetings\n"), (".json", '"title": "Greetings"')):
         check_runs("conversations", "export", "greetings", tmp_path / f"out{ending}")
         text = (tmp_path / f"out{ending}").read_text()
         assert words in text and "Hello?" in text and "What is the pool?" not in text

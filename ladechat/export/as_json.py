@@ -17,6 +17,7 @@ def as_json(talk: Talk) -> str:
     document = {
         "format": FORMAT,
         "version": VERSION,
+        "title": talk.title,
         "program": talk.program,
         "model": talk.model,
         "started": talk.started,

@@ -146,10 +146,11 @@ class ExportedTurn:
 
 @dataclass
 class Talk:
-    """The conversation in a recording: the model's short name, the program that wrote it, the time of its start as it
-    is written there, the turns in order, and problems with the file.
+    """The conversation in a recording, or a saved one: its title, the model's short name, the program that wrote it,
+    the time of its start as it is written there, the turns in order, and problems with the file.
     """
 
+    title: str
     model: str
     program: str
     started: str
@@ -169,15 +170,17 @@ def talk_of(recording: Recording) -> Talk:
     reader = _ConversationReader(recording.header.model)
     for event in recording.events:
         reader.read(event)
-    header = recording.header
-    return Talk(formatting.name_of(reader.model), header.program, header.started, reader.turns, recording.notices)
+    header, model = recording.header, formatting.name_of(reader.model)
+    title = f"A conversation with {model}"
+    return Talk(title, model, header.program, header.started, reader.turns, recording.notices)
 
 
 def talk_of_saved(saved: SavedConversation, program: str) -> Talk:
     """Return a saved conversation. `program` has saved it."""
     reader = _ConversationReader(saved.model)
     reader.read(protocol.ConversationOpened(exchanges=saved.exchanges))
-    return Talk(formatting.name_of(saved.model), program, saved.tree.times[saved.tree.path[0]], reader.turns, [])
+    model, started = formatting.name_of(saved.model), saved.tree.times[saved.tree.path[0]]
+    return Talk(saved.title, model, program, started, reader.turns, [])
 
 
 class _ConversationReader:

@@ -20,7 +20,7 @@ def html(talk: Talk) -> str:
         *map(notice, talk.notices),
         *(line for turn, changed in talk.changes() for line in _turn(turn, changed, talk.model)),
     ]
-    return document(f"A conversation with {talk.model}", body, ["page", "walk"])
+    return document(talk.title, body, ["page", "walk"])
 
 
 def _turn(turn: ExportedTurn, changed: dict[str, str], model: str) -> Iterator[str]:

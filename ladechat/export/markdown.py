@@ -19,7 +19,7 @@ _CODE_OR_HARM = re.compile(r"(`+)(?!`)([^|]+?)(?<!`)\1(?!`)|`+|[\\<&\[\]$~]")
 
 def markdown(talk: Talk) -> str:
     """Return the document."""
-    parts = [f"# {_line(f'A conversation with {talk.model}')}"]
+    parts = [f"# {_line(talk.title)}"]
     parts += [f"*{_line(notice)}*" for notice in talk.notices]
     for turn, changed in talk.changes():
         parts += _turn(turn, changed, talk.model)

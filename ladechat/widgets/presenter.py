@@ -1,6 +1,6 @@
 """Draws events on the screen. It depends on the events alone, so a replay shows what the live app showed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -154,6 +154,12 @@ class Presenter:
             question, *later = self.now.exchanges[exchange:]
             end = later[0] if later else self._transcript.blocks
             self._transcript.scroll_to_text(range(question + answer, end), text)
+
+    def answers_to_copy(self) -> Iterator[str]:
+        """Return the raw text of the answer to the chosen question, or else of all answers, last first."""
+        if self.chosen is None:
+            return self._transcript.answers()
+        return iter([self._transcript.answer_to(self.now.exchanges[self.chosen])])
 
     @property
     def answering(self) -> bool:

@@ -315,6 +315,11 @@ async def test_a_block_of_code_is_copied_from_the_last_answer_that_has_one(
         assert stage.app.clipboard == "a = 1\nb = 2"
         async with brings(lambda: stage.notice == "There is no block 'x': the answer has blocks 1 to 2.", pilot):
             await ask(pilot, "/code x")
+        await press(pilot, "alt+up", brings=lambda: stage.screen.view.presenter.chosen == 2)
+        await ask(pilot, "/code", brings=lambda: stage.notice == "There is no block of code in this answer.")
+        await press(pilot, "alt+up", brings=lambda: stage.screen.view.presenter.chosen == 1)
+        await ask(pilot, "/code 1", brings=lambda: stage.notice.startswith("2 lines of Python copied, block 1 of 2;"))
+        await press(pilot, "escape", brings=lambda: stage.screen.view.presenter.chosen is None)
         await answered(pilot, stage, "Four?", times=4)
         commands = entries(stage.app)
         assert not {"Keys", "Screenshot"} & commands.keys(), "F1 and /export are better"

@@ -8,7 +8,7 @@ MAKEFILE = "```make\nall:\n\tcc a.c\t-o a\n```"
 
 
 def test_tabs_in_code_are_tabs_in_a_page_and_in_markdown() -> None:
-    talk = Talk("m", "p", "s", [ExportedTurn("Write one.", earlier_answer=MAKEFILE)], [])
+    talk = Talk("t", "m", "p", "s", [ExportedTurn("Write one.", earlier_answer=MAKEFILE)], [])
     assert "\n\tcc a.c\t-o a\n" in html(talk) and "\n\tcc a.c\t-o a\n" in markdown(talk)
 
 

@@ -57,12 +57,15 @@ class Recordings:
     # --- copies -------------------------------------------------------------------------------------------------------
 
     def action_copy_code(self, number: str = "") -> None:
-        """Copy a block of code from the last answer that has any: the last block, or the one of this number, from 1."""
-        found = (listings_of(answer) for answer in self._view.transcript.answers())
+        """Copy a block of code from the answer to the chosen question, or else from the last answer that has any: the
+        last block, or the one of this number, from 1.
+        """
+        found = (listings_of(answer) for answer in self._view.presenter.answers_to_copy())
         listings = next(filter(None, found), [])
         places = [str(place) for place in range(1, len(listings) + 1)]
         if not listings:
-            self._chat.refuse("There is no block of code in any answer.")
+            which = "any" if self._view.presenter.chosen is None else "this"
+            self._chat.refuse(f"There is no block of code in {which} answer.")
         elif number and number not in places:
             there = f"blocks 1 to {places[-1]}" if places[1:] else "one block of code, number 1"
             self._chat.refuse(f"There is no block {shortened(number)!r}: the answer has {there}.")

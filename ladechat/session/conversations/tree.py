@@ -37,7 +37,7 @@ class ExchangeTree:
 
     @property
     def hidden(self) -> list[int]:
-        """The exchanges that are neither shown nor deleted, nor after deleted ones: other variants, and what follows."""
+        """Other variants and what follows them: all that is neither shown nor deleted, nor behind what was deleted."""
         there = {ROOT}
         for number, before in self.parents.items():
             if before in there and number not in self.deleted:
