@@ -20,7 +20,7 @@ from ladechat.widgets.panels.speed_panel import SpeedPanel
 from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.steps.answer_steps import NEVER_KNOWN
-from ladechat.widgets.transcript.transcript import Transcript
+from ladechat.widgets.transcript.transcript import NO_TOKENS, Transcript
 from tests.app.stage import (
     SHOWN_ANSWER,
     Driver,
@@ -164,6 +164,21 @@ async def test_a_click_on_a_token_or_a_bar_or_the_line_goes_to_its_step() -> Non
         stage.screen.view.presenter.answers.keep(0)
         async with brings(lambda: stage.notices == [STEPS_DROPPED], pilot):
             await pilot.click(transcript, offset=place_of(stage.app, "A"))
+
+
+async def test_a_click_on_a_formatted_answer_says_how_its_tokens_are_shown() -> None:
+    stage = Stage(FakeEngine(answers=("Hello **there**, you.",)))
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await answered(pilot, stage, "One?")
+        transcript = stage.app.query_one(Transcript)
+        await press(pilot, "ctrl+g", brings=lambda: transcript.lines[4].text.strip() == "Hello there, you.")
+        x, y = place_of(stage.app, "there")
+        await pilot.click(transcript, offset=(x + 40, y))
+        await pilot.click(transcript, offset=place_of(stage.app, "One?"))
+        await press(pilot, "escape", brings=lambda: stage.screen.view.presenter.chosen is None)
+        assert not stage.notices
+        async with brings(lambda: stage.notices == [NO_TOKENS], pilot):
+            await pilot.click(transcript, offset=(x, y))
 
 
 @pytest.mark.parametrize("size", [(80, 24), SIZE, (200, 60)])

@@ -32,6 +32,7 @@ SHARE_FOR_FORMATTING = 0.2
 NEW_BELOW = " ↓ more below · End "
 BELOW_MARK = " ↓ more below "
 """Shown while a step is marked, when End shows the answer's last step."""
+NO_TOKENS = "Formatted text has no tokens to click: Ctrl+G shows them."
 
 
 @dataclass
@@ -376,7 +377,8 @@ class Transcript(MessageLines):
 
     def on_click(self, event: events.Click) -> None:
         """Post `StepPointedAt` for a click on a token, `QuestionPointedAt` for one on a question, `Picked` for one on
-        an offered question; fold or unfold a long question, or thoughts, by a click below.
+        an offered question; fold or unfold a long question, or thoughts, by a click below. In a formatted answer, say
+        where its tokens are.
 
         A click at the end of a drag that selected text does nothing.
         """
@@ -399,6 +401,8 @@ class Transcript(MessageLines):
             self.post_message(self.Picked(self._offered[ink.token]))
         elif ink.kind == "answer":
             self.post_message(StepPointedAt(None, 0, 0))
+        elif block.kind == "model" and self._shows_formatted and offset.x < len(block.lines[place].text):
+            self.app.notify(with_own_keys(NO_TOKENS, self.app))
 
 
 def _ink(step: protocol.Step, token: int) -> Ink:
