@@ -220,6 +220,17 @@ def test_what_follows_an_entity_is_copied_as_it_was_written() -> None:
         assert source[start:end].removeprefix("10&nbsp;") == word, word
 
 
+def test_what_follows_a_line_break_in_code_is_copied_as_it_was_written() -> None:
+    source = "See `a\nb` in  it"
+    formatted = Formatted(70)
+    formatted.show(source)
+    [line] = formatted.lines
+    assert line.origin is not None and line.text == "See a b in  it"
+    for word in ("a", "b", "in", "it"):
+        start, end = line.origin.span(line.text.index(word), line.text.index(word) + len(word))
+        assert source[start:end] == word, word
+
+
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 2), (7, 8), (999_999_999, 1_000_000_000)])
 def test_a_list_begins_with_the_number_that_was_written(first: int, second: int) -> None:
     text = f"{first}. one\n{first}. two"

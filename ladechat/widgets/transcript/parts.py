@@ -130,6 +130,9 @@ class Paragraph:
         if entity is not None:
             return here, entity.end()
         found = self.source.find(character, here, self.end)
+        if character == " ":  # in code, line breaks are shown as spaces
+            broken = self.source.find("\n", here, self.end if found < 0 else found)
+            found = found if broken < 0 else broken
         return found, here if found < 0 else found + 1
 
 
@@ -149,7 +152,9 @@ class Place:
         if paragraph.whole or not places:
             return paragraph.start, paragraph.end
         begin = paragraph.start if first == 0 else places[min(first, len(places) - 1)]
-        return begin, paragraph.end if last >= len(places) else places[last - 1] + 1 if last else begin
+        if last >= len(places):
+            return begin, paragraph.end
+        return begin, min(places[last - 1] + 1, paragraph.end) if last else begin
 
 
 @dataclass(eq=False)
