@@ -147,7 +147,7 @@ class LadechatApp(AppWithLook, inherit_bindings=False):
     def action_toggle_panels(self) -> None:
         """Show or hide the panels."""
         self._view.side.display = not self._view.side.display
-        self.keep_settings(panels=self._view.side.display)
+        self.save_settings(panels=self._view.side.display)
 
     def action_switch_format(self) -> None:
         """Switch answers between formatted Markdown and the raw text in the colours of its steps."""

@@ -22,7 +22,7 @@ SUFFIX = re.compile(
     r"|kt|rb|php|sh|sql|tex|pdf|docx?)$",
     re.IGNORECASE,
 )
-"""Ends the name of a file, and hardly any other name behind an `@`: no decorator, user or domain."""
+"""Ends the name of a file, and hardly anything else after an `@`: no decorator, user or domain."""
 PUNCTUATION = ".,;:!?)]}'\""
 """May follow a path in a sentence."""
 FENCE = "```"
@@ -47,14 +47,14 @@ class Attachment(NamedTuple):
 
 def attachments(question: str) -> list[Attachment]:
     """Return the files that a question names. An `@` before anything but the path of a file means nothing."""
-    named = NAMED.finditer(question) if "@" in question else ()
-    return [found for match in named if (found := _attachment(match)) is not None]
+    matches = NAMED.finditer(question) if "@" in question else ()
+    return [found for match in matches if (found := _attachment(match)) is not None]
 
 
 def missing(question: str) -> list[str]:
-    """Return the paths behind an `@` that end like a file's, where no file has that name or one that begins with it."""
-    named = NAMED.finditer(question) if "@" in question else ()
-    paths = [match[1] or match[2].rstrip(PUNCTUATION) for match in named if _attachment(match) is None]
+    """Return the paths after an `@` that look like a file's, where no file's name is that or begins with it."""
+    matches = NAMED.finditer(question) if "@" in question else ()
+    paths = [match[1] or match[2].rstrip(PUNCTUATION) for match in matches if _attachment(match) is None]
     return [path for path in paths if SUFFIX.search(path) and not paths_from(path, 1)]
 
 
@@ -129,12 +129,13 @@ def named(path: str) -> str:
     return f'@"{path}' if path.endswith("/") else f'@"{path}"'
 
 
-def paths_from(begun: str, most: int = 50) -> list[str]:
+def paths_from(typed: str, most: int = 50) -> list[str]:
     """Return the paths of files and folders that begin like this, the same path first; folders end with a slash.
 
     Hidden ones are left out unless their dot was typed.
     """
-    folder, start = begun[: begun.rfind("/") + 1], begun.rpartition("/")[2]
+    before, slash, start = typed.rpartition("/")
+    folder = before + slash
     try:
         names = sorted(_names(_file(folder), start), key=lambda name: (name != start, name.lower()))
     except (OSError, ValueError):

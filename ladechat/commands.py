@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from ladechat.keys import APP_KEYS
-from ladechat.preferences import DRAWING, SETTINGS
+from ladechat.preferences import SAMPLING_NAMES, SETTINGS
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _of_keys() -> Iterator[SlashCommand]:
 
 
 def _of_drawing() -> Iterator[SlashCommand]:
-    for name in DRAWING:
+    for name in SAMPLING_NAMES:
         setting = SETTINGS[name]
         argument = "/".join(get_args(setting.plain)).upper() or "NUMBER"
         yield SlashCommand(name.replace("_", "-"), setting.help, "set", argument, name, setting.short)

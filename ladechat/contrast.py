@@ -24,6 +24,7 @@ TEXT: Mapping[str, tuple[str, ...]] = {
 }
 """The text variables of a theme, each with those of its backgrounds."""
 NEARER = 0.95
+"""The largest contrast of a grey surface with black or white, as a share of the original's."""
 MUTED_SHARE = 0.4
 """The place of muted text between the foreground (0) and the background (1)."""
 SCROLLBARS = {"scrollbar": 0.7, "scrollbar-hover": 0.5, "scrollbar-active": 0.3}
@@ -44,8 +45,8 @@ def _luminance(colour: Color) -> float:
 
 
 @lru_cache(maxsize=4096)
-def seen(colour: Color, depth: Depth) -> Color:
-    """Return what a terminal of 256 colours makes of a colour, as rich reduces it; any other leaves it."""
+def displayed(colour: Color, depth: Depth) -> Color:
+    """Return a colour as a terminal shows it: in 256 colours the one that rich takes for it, else the colour itself."""
     if depth is not Depth.EIGHT_BIT:
         return colour
     return Color(*colour.rich_color.downgrade(ColorSystem.EIGHT_BIT).get_truecolor())
@@ -59,7 +60,7 @@ def readable(colour: Color, *backgrounds: Color, depth: Depth = Depth.TRUE) -> C
     """
 
     def least(one: Color) -> float:
-        return min(contrast(seen(one, depth), seen(each, depth)) for each in backgrounds)
+        return min(contrast(displayed(one, depth), displayed(each, depth)) for each in backgrounds)
 
     end = max((BLACK, WHITE), key=least)
     # Of 16 colours, none between can be relied on.
@@ -98,14 +99,14 @@ def readable_variables(variables: Mapping[str, str], depth: Depth = Depth.TRUE) 
 
 
 def _grey(colour: Color, end: Color) -> Color:
-    """Return a grey a little nearer to `end`, black or white, than a surface is: of 256 colours hardly any is a dark or
-    pale tint, and rich makes nord's background, #2e3440, a bright #005f5f.
+    """Return the grey that replaces a surface in 256 colours, a little nearer to `end`, which is black or white. Those
+    colours have hardly any dark or pale tints: rich shows nord's background, #2e3440, as a bright #005f5f.
     """
     level = round(colour.brightness * 255)
     grey = Color(level, level, level)
     greys = (grey.blend(end, step / STEPS, alpha=1.0) for step in range(STEPS + 1))
     most = max(NEARER * contrast(colour, end), 1.0)
-    return next(one for one in greys if contrast(seen(one, Depth.EIGHT_BIT), end) <= most)
+    return next(one for one in greys if contrast(displayed(one, Depth.EIGHT_BIT), end) <= most)
 
 
 def _of_16(dark: bool) -> dict[str, str]:

@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 from ladechat import catalog
 from ladechat.engine_choice import EngineOfCommand, chosen_command
 from ladechat.engine_options import NO_OPTIONS, QUANTIZATIONS, WAYS_OF_PASSES, EngineOptions
-from ladechat.preferences import DRAWING, SETTINGS, Preferences, Setting, SettingsFile, SettingsRefused
+from ladechat.preferences import SAMPLING_NAMES, SETTINGS, Preferences, Setting, SettingsFile, SettingsRefused
 from ladechat.protocol import Configure, Parameter, Settings, Value
 from ladechat.refusing import check_count, fail, in_short, joined_with
 from ladechat.server_address import is_server
@@ -26,7 +26,7 @@ from ladechat.server_options import place_of
 from ladechat.terminal import say
 
 SETTINGS_FILE, COMMAND, PRESET = "settings_file", "engine_command", "preset"
-PREFERRED = ("model", "system", "max_new_tokens", *DRAWING)
+PREFERRED = ("model", "system", "max_new_tokens", *SAMPLING_NAMES)
 """The options for which the settings file has a value."""
 MOST_SEARCH_SECONDS = 86_400
 MOST_GPUS = 1024
@@ -52,7 +52,7 @@ def _sampling_option(setting: Setting) -> Any:
     return Annotated[optional, typer.Option(option_of(setting.name), *short, help=setting.help)]
 
 
-SAMPLING = {name: _sampling_option(SETTINGS[name]) for name in DRAWING}
+SAMPLING = {name: _sampling_option(SETTINGS[name]) for name in SAMPLING_NAMES}
 """The options of sampling: each a field of `Settings`."""
 
 CHOICE: dict[str, Any] = {
@@ -133,7 +133,7 @@ def with_engine_options(command: Callable[..., None], *, of_any_decoder: bool = 
     if "servers" in taken:  # it takes several of them, by the same option
         del kinds["server"]
     defaults: dict[str, Any] = {name: getattr(EngineOptions(), name) for name in ENGINE}
-    defaults |= {name: getattr(Settings(), name) for name in DRAWING}
+    defaults |= {name: getattr(Settings(), name) for name in SAMPLING_NAMES}
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=kind)
         for name, kind in kinds.items()
@@ -198,7 +198,7 @@ def _of_server(engine: Mapping[str, Any], given: dict[str, Any], typed: Collecti
                 f"{option_of(name)} is for models that run here, and a server decodes as it was started; leave it out."
             )
         given.pop(name, None)
-    settings = checked(catalog.SERVER.name, {}, {name: given.pop(name) for name in DRAWING})
+    settings = checked(catalog.SERVER.name, {}, {name: given.pop(name) for name in SAMPLING_NAMES})
     return EngineOptions(server=engine["server"], model=engine["model"], settings=settings)
 
 
@@ -213,7 +213,9 @@ def _checked_settings(
     if not of_any_decoder:
         check_belong((decoder,), parameters)
     check_parameters(decoder, parameters)
-    return checked(decoder, {**preferences.parameters, **parameters}, {name: given.pop(name) for name in DRAWING})
+    return checked(
+        decoder, {**preferences.parameters, **parameters}, {name: given.pop(name) for name in SAMPLING_NAMES}
+    )
 
 
 def _take_preset(settings_file: SettingsFile, name: str, given: dict[str, Any]) -> None:
@@ -241,7 +243,7 @@ def _change(settings: Settings, chosen: Collection[str]) -> Configure:
     return Configure(
         decoder=settings.decoder if decides else None,
         parameters=settings.parameters or None,
-        **{name: getattr(settings, name) for name in DRAWING if name in chosen},
+        **{name: getattr(settings, name) for name in SAMPLING_NAMES if name in chosen},
     )
 
 

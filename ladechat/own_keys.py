@@ -31,7 +31,7 @@ SCREENS: dict[str, Sequence[Binding]] = {
     "the list of models": keys.MODELS_KEYS,
     "the settings": keys.SETTINGS_KEYS,
 }
-"""The screens where such an action has a key, or may be given one of another action."""
+"""All screens with keys, as sentences call them: a user's key must do nothing else on any of them."""
 MAY_BE_CHARACTERS = ("explain", *keys.PACE_IDS)
 """The ids of keys that may be characters: they act only while the prompt is empty. Other actions would be typed."""
 MODIFIERS = frozenset(("ctrl", "alt", "shift", "super", "hyper", "meta"))
@@ -39,7 +39,7 @@ _LABELLED = {label.lower(): key for key, label in NAMES.items()}
 _SAME = {same: key for key, others in KEY_ALIASES.items() for same in others} | {"ctrl+h": "backspace"}
 """Keys that terminals send as other ones."""
 _MEANT = {key: id_ for id_ in reversed(IDS) for one in APP_KEYS if one.id == id_ for key in one.key.split(",")}
-"""The actions that our sentences mean by a key: Esc is the most important of its actions, to stop."""
+"""The action that our sentences mean by a key. Of several it is the most important: Esc means Stop."""
 
 
 def own_keys(wanted: Keymap, prompt_keys: Sequence[Binding] = ()) -> tuple[dict[str, str], dict[str, str]]:
@@ -119,10 +119,11 @@ def rebound(bindings: BindingsMap, keymap: Keymap) -> BindingsMap:
     """Return the bindings of a screen with the user's keys, in the same order."""
     found: dict[str, list[Binding]] = {}
     for _, one in bindings:
-        for key in in_own_keys(one, keymap).key.split(","):
-            own = replace(in_own_keys(one, keymap), key=key)
-            if own not in found.setdefault(key, []):
-                found[key].append(own)
+        own = in_own_keys(one, keymap)
+        for key in own.key.split(","):
+            bound = replace(own, key=key)
+            if bound not in found.setdefault(key, []):
+                found[key].append(bound)
     return BindingsMap.from_keys(found)
 
 
@@ -140,4 +141,4 @@ def with_own_keys(text: str, app: App[Any], *ids: str) -> str:
     meant = {**_MEANT, **{key: one.id for one in APP_KEYS if one.id in ids for key in one.key.split(",")}}
     own = {key_name(key): key_name(keymap[id_].split(",")[0]) for key, id_ in meant.items() if id_ in keymap}
     ours = "|".join(sorted(map(re.escape, own), key=len, reverse=True))
-    return re.sub(rf"(?<![^\s(])(?:{ours})(?!\w)", lambda key: own[key[0]], text) if own else text
+    return re.sub(rf"(?<![^\s(])(?:{ours})(?!\w)", lambda found: own[found[0]], text) if own else text

@@ -24,6 +24,7 @@ KEYS = "keys"
 """The table of the file for the user's own keys, by the names of actions."""
 NEW_FILE = "# The settings of ladechat: docs/settings.md explains them all.\n"
 LEFT_OUT = " It is left out."
+NOTHING_SAVED = "Nothing is saved: ladechat was started with --no-save."
 PRESET = re.compile(r"[^\W_][\w-]{0,39}")
 """The names of presets."""
 
@@ -96,15 +97,15 @@ class Setting(NamedTuple):
 def _settings() -> Iterator[Setting]:
     hints = get_type_hints(Preferences, include_extras=True)
     defaults = Preferences()
-    for name in sorted(hints, key=lambda name: name in DRAWING):  # the file's own settings first
+    for name in sorted(hints, key=lambda name: name in SAMPLING_NAMES):  # the file's own settings first
         described = next(kind for kind in (hints[name], *get_args(hints[name])) if hasattr(kind, "__metadata__"))
         meta = described.__metadata__[-1]
         kind, plain = hints[name], described.__origin__
         yield Setting(name, kind, plain, meta.description, default=getattr(defaults, name), **meta.extra)
 
 
-DRAWING = SamplingSettings.__struct_fields__
-"""The sampling settings."""
+SAMPLING_NAMES = SamplingSettings.__struct_fields__
+"""The names of the sampling settings."""
 SETTINGS = {setting.name: setting for setting in _settings()}
 """All settings, by name."""
 
@@ -193,20 +194,20 @@ class SettingsFile:
         self.problems.append(Problem(line, what, f"{place}: {what}"))
         self.problems.sort(key=lambda one: one.line or 0)
 
-    def keep(self, changes: Mapping[str, Any]) -> None:
+    def save(self, changes: Mapping[str, Any]) -> None:
         """Write these settings, by name; None removes one.
 
         Raises:
             SettingsRefused: the file cannot be read or written, or has an unreadable value for one of them.
         """
         if not self.writable:
-            raise SettingsRefused("Nothing is kept: ladechat was started with --no-save.")
+            raise SettingsRefused(NOTHING_SAVED)
         text = _read(self.path)
         says = parsed(text)
         refused = [(name,) for name, value in self._refused.items() if says.get(name) == value]
         for *tables, key in (*_understood(text)[1], *refused):
             if key in (changes.get(tables[0], {}) if tables else changes):
-                raise SettingsRefused(f"{self.path}: {key} could not be read, and is left as it is; mend it there.")
+                raise SettingsRefused(f"{self.path}: {key} could not be read, and is left as it is; correct it there.")
         try:
             content = edited(text or NEW_FILE, changes).encode()
             if len(content) > MOST_BYTES:

@@ -12,7 +12,17 @@ from textual.geometry import Offset
 from textual.theme import BUILTIN_THEMES
 
 from ladechat.app import LadechatApp
-from ladechat.contrast import LEAST, SCROLLBARS, SURFACES, TEXT, TRACKS, contrast, readable, readable_variables, seen
+from ladechat.contrast import (
+    LEAST,
+    SCROLLBARS,
+    SURFACES,
+    TEXT,
+    TRACKS,
+    contrast,
+    displayed,
+    readable,
+    readable_variables,
+)
 from ladechat.lessons.lesson import Phase
 from ladechat.palette import HUES_ON, Depth
 from tests import scenes
@@ -68,7 +78,7 @@ def is_colour(value: str) -> bool:
 def drawn_as(colour: Color, depth: Depth) -> list[Color]:
     """What the terminals of a depth draw: of 16 colours, each has its own."""
     if depth is not Depth.STANDARD:
-        return [seen(colour, depth)]
+        return [displayed(colour, depth)]
     number = colour.rich_color.downgrade(ColorSystem.STANDARD).number or 0
     return [Color.parse(f"#{palette.split()[number]}") for palette in TERMINALS.values()]
 

@@ -40,8 +40,8 @@ def test_without_a_file_all_has_its_default(path: Path) -> None:
 
 def test_what_is_kept_is_there_the_next_time_for_its_user_alone(path: Path) -> None:
     path.parent.rmdir()
-    SettingsFile(path).keep({"theme": "nord", "panels": False, "parameters": {"window": 9}})
-    SettingsFile(path).keep({"temperature": 0.7, "parameters": {"ngram": 4}})
+    SettingsFile(path).save({"theme": "nord", "panels": False, "parameters": {"window": 9}})
+    SettingsFile(path).save({"temperature": 0.7, "parameters": {"ngram": 4}})
     expected = Preferences(theme="nord", panels=False, temperature=0.7, parameters={"window": 9, "ngram": 4})
     assert SettingsFile(path).preferences == expected
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -127,7 +127,7 @@ def test_what_cannot_be_read_is_said_and_never_written_over(path: Path, content:
     assert file.preferences == Preferences() and len(file.problems) == 1
     assert line in file.problems[0].sentence and str(path) in file.problems[0].sentence
     with pytest.raises(SettingsRefused):
-        file.keep({"theme": "nord"})
+        file.save({"theme": "nord"})
     assert path.read_bytes() == content
 
 
@@ -143,16 +143,16 @@ def test_what_cannot_be_read_is_said_and_never_written_over(path: Path, content:
 def test_a_line_that_is_not_understood_is_not_written_over(path: Path, line: str, changes: dict[str, Any]) -> None:
     path.write_text(line)
     with pytest.raises(SettingsRefused, match="mend it there"):
-        SettingsFile(path).keep(changes)
+        SettingsFile(path).save(changes)
     assert path.read_text() == line
 
 
 def test_a_line_that_became_wrong_meanwhile_is_not_written_over(path: Path) -> None:
     file = SettingsFile(path)
-    file.keep({"parameters": {"window": 7}})
+    file.save({"parameters": {"window": 7}})
     path.write_text("[parameters]\nwindow = 99\n")
     with pytest.raises(SettingsRefused, match="window"):
-        file.keep({"parameters": {"window": 7}})
+        file.save({"parameters": {"window": 7}})
     assert path.read_text() == "[parameters]\nwindow = 99\n"
 
 
@@ -172,7 +172,7 @@ def test_what_the_file_was_written_in_stays(path: Path, before: bytes, after: by
     path.write_bytes(before)
     file = SettingsFile(path)
     assert b"nan" in before or b"x.y" in before or file.problems == []
-    file.keep({"theme": "nord"})
+    file.save({"theme": "nord"})
     assert path.read_bytes() == after
     assert SettingsFile(path).preferences.theme == "nord"
 
@@ -184,18 +184,18 @@ def test_what_would_say_something_else_than_it_has_to_is_not_written(
     for wrong in ('look = 1theme = "nord"\n', 'theme = "nord"\n'):
         monkeypatch.setattr(tomlkit, "dumps", lambda _, wrong=wrong: wrong)
         with pytest.raises(SettingsRefused, match="by hand"):
-            SettingsFile(path).keep({"theme": "nord"})
+            SettingsFile(path).save({"theme": "nord"})
     assert path.read_text() == "look = 'demo'\n"
 
 
 def test_a_text_that_would_make_the_file_too_large_to_be_read_is_not_written(path: Path) -> None:
     with pytest.raises(SettingsRefused, match="64 KiB"):
-        SettingsFile(path).keep({"system": "x" * 70_000})
+        SettingsFile(path).save({"system": "x" * 70_000})
     assert not path.exists()
 
 
 def test_a_key_that_is_added_by_hand_below_what_was_saved_is_understood(path: Path) -> None:
-    SettingsFile(path).keep({"parameters": {}, "model": "demo"})
+    SettingsFile(path).save({"parameters": {}, "model": "demo"})
     path.write_text(path.read_text() + "theme = 'nord'\n")
     file = SettingsFile(path)
     assert (file.problems, file.preferences.theme) == ([], "nord")
@@ -203,7 +203,7 @@ def test_a_key_that_is_added_by_hand_below_what_was_saved_is_understood(path: Pa
 
 def test_a_link_stays_one(path: Path) -> None:
     path.symlink_to("mine.toml")
-    SettingsFile(path).keep({"theme": "nord"})
+    SettingsFile(path).save({"theme": "nord"})
     assert path.is_symlink() and "nord" in path.with_name("mine.toml").read_text()
 
 
@@ -230,5 +230,5 @@ def test_any_file_says_the_same_after_a_change_but_for_what_was_changed(
 
 def test_with_no_save_nothing_is_written(path: Path) -> None:
     with pytest.raises(SettingsRefused, match="--no-save"):
-        SettingsFile(path, writable=False).keep({"theme": "nord"})
+        SettingsFile(path, writable=False).save({"theme": "nord"})
     assert not path.exists()

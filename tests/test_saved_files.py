@@ -171,7 +171,7 @@ def _refuse_settings(path: Path) -> None:
     assert file.preferences == Preferences()
     assert len(file.problems) == 1 and file.problems[0].sentence.startswith(str(path))
     with pytest.raises(SettingsRefused, match="settings"):
-        file.keep({"theme": "nord"})
+        file.save({"theme": "nord"})
 
 
 def _refuse_pool(path: Path) -> None:

@@ -15,7 +15,7 @@ from ladechat.widgets.cells import printable
 from ladechat.widgets.dates import dated
 from ladechat.widgets.formatting import counted, name_of
 from ladechat.widgets.transcript.transcript import Transcript
-from ladechat.widgets.transcript.whole import Whole, messages_of
+from ladechat.widgets.transcript.whole import WholeMessage, messages_of
 
 
 class ReadingScreen(StyledOnce[Chosen | None]):
@@ -49,7 +49,7 @@ class ReadingScreen(StyledOnce[Chosen | None]):
         self._transcript.palette = palette
 
     def _show(self) -> None:
-        place, messages, begin = self._chosen.place, list[Whole](), list[int]()
+        place, messages, begin = self._chosen.place, list[WholeMessage](), list[int]()
         tree = self._chosen.conversation.tree
         if place is not None and not place.shown:
             tree.show(place.exchange)

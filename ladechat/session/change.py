@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ladechat import catalog
-from ladechat.preferences import DRAWING, SETTINGS, Setting
+from ladechat.preferences import SAMPLING_NAMES, SETTINGS, Setting
 from ladechat.protocol import Configure, DecoderInfo, Pace, Parameter, Settings, Value
 from ladechat.server_address import is_server
 from ladechat.session.conversations.saved import shortened
@@ -63,7 +63,7 @@ def adjustable(settings: Settings, decoders: Mapping[str, DecoderInfo]) -> Itera
         if one.live:
             value = settings.parameters.get(one.name, one.default)
             yield Adjustable(one.label, one.name, one.help, _wants(one), shown(value))
-    for name in DRAWING:
+    for name in SAMPLING_NAMES:
         setting, value = SETTINGS[name], getattr(settings, name)
         yield Adjustable(name.replace("_", "-"), name, setting.help, wanted_of(setting), shown(value))
 
@@ -91,7 +91,7 @@ def change(name: str, text: str, settings: Settings, decoders: Mapping[str, Deco
         SettingRefused: there is no setting of this name, or it cannot have this value.
     """
     field = _joined(name)
-    if field in DRAWING:
+    if field in SAMPLING_NAMES:
         return msgspec.convert({field: typed(field, text)}, Configure)
     owner = owner_of(settings, decoders)
     for one in owner.parameters if owner is not None else ():

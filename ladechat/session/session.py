@@ -109,9 +109,9 @@ class Session(ReplaceableEngine):
         self._have_answered(command)
         self._add(Asked(turn=command.turn, text=text))
 
-    def take(self, branch: Branch) -> bool:
+    def apply(self, branch: Branch) -> bool:
         """Show another variant of an exchange, or delete one; return whether that has changed anything."""
-        left, came = self.conversation.take(branch)
+        left, came = self.conversation.apply(branch)
         self._add(*[ExchangeRemoved()] * left, *came)
         return bool(left or came)
 
@@ -176,7 +176,7 @@ class Session(ReplaceableEngine):
 
         They take turns in this engine, whose KV cache and learnt n-grams are the same before and after the race.
         """
-        command = self.conversation.again(text)
+        command = self.conversation.race_command(text)
         if command is None:
             return None
         turns = RaceTurns(self._lend, partial(self._send, of_race=True), self._race_over)

@@ -41,8 +41,8 @@ def list_all(
     folder = ConversationFolder()
     typed = text_of(phrase or "", "The phrase")
     found = folder.listing().find(typed)
-    if folder.unread:
-        say(folder.unread)
+    if folder.problem:
+        say(folder.problem)
     if as_json:
         _print_json([_facts(one) for one in found])
         return

@@ -49,7 +49,7 @@ class MarkdownStream:
         yield from self._go_on(whole=True)
 
     def _go_on(self, *, whole: bool) -> Iterator[Piece]:
-        """Yield what is decided of the line, whose end is known if it is whole."""
+        """Yield what can be printed of the line; `whole`: no more of it will come."""
         if self._begins and self._line:
             written = self._written
             if not whole and (self._may_be_fence(written) or (not self._fence and _MAY_BEGIN.fullmatch(written))):
@@ -118,7 +118,7 @@ class MarkdownStream:
         return self._take(closed.start() - width, STRONG if width == 2 else EMPHASIS)
 
     def _take(self, count: int, style: Style | None = None) -> Iterator[Piece]:
-        """Yield the first characters of the line's rest."""
+        """Remove the first `count` waiting characters, and yield them."""
         taken, self._line = self._line[:count], self._line[count:]
         if taken:
             self._before, _ = taken[-1]

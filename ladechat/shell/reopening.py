@@ -28,8 +28,8 @@ def latest(store: ConversationStore | None) -> SavedConversation:
         fail("--continue goes on with a conversation, and --no-save keeps none; give one of them.")
     listed = store.listing().all
     saved = store.read(max(listed, key=lambda one: (one.when, one.path.name)).path) if listed else None
-    if store.unread:
-        fail(f"It is not known which conversation is the latest: {store.unread}")
+    if store.problem:
+        fail(f"It is not known which conversation is the latest: {store.problem}")
     if saved is None:
         fail("There is no conversation to go on with; start without --continue.")
     return saved
@@ -52,7 +52,7 @@ def named(folder: ConversationFolder, name: str, *, whole: bool = False) -> Save
         fail(f"{len(found)} conversations are called {name!r}; name one by its file: {names}.")
     saved = folder.read(found[0].path) if found else None
     if saved is None:
-        why = f" ({folder.unread})" if folder.unread else ""
+        why = f" ({folder.problem})" if folder.problem else ""
         fail(f"There is no conversation {name!r}{why}; ladechat conversations list names them all.")
     return saved
 

@@ -53,7 +53,7 @@ def conversation_for(
     if store is None:
         yield talk, engine
         return
-    store.failed = lambda error: say(f"The answer cannot be kept in {store.folder}: {error.strerror or error}.")
+    store.failed = lambda error: say(f"The answer cannot be saved in {store.folder}: {error.strerror or error}.")
     if opened is not None:
         talk.open(opened)
         if system is not None and is_given("system", context):

@@ -34,7 +34,7 @@ REASONS = {
     "context": "the model's context is full",
     "failed": "broken off",
 }
-REOPENED = "reopened: how these answers were decoded is not kept"
+REOPENED = "reopened: how these answers were decoded was not saved"
 """Shown below a conversation of an earlier version instead of the settings of its last answer."""
 MEANT = "lessons stop at {}"
 GOES_ON = {"stopped": "/continue goes on", "max_new_tokens": "/continue goes on, /limit raises it"}

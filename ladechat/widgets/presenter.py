@@ -14,8 +14,8 @@ from ladechat.widgets.inspection import Inspection
 from ladechat.widgets.panels.side import SidePanels
 from ladechat.widgets.steps.answer_steps import Arrangement, RecentAnswers
 from ladechat.widgets.transcript.transcript import Transcript
-from ladechat.widgets.transcript.whole import Whole, messages_of
-from ladechat.widgets.units import unit_of
+from ladechat.widgets.transcript.whole import WholeMessage, messages_of
+from ladechat.widgets.units import PASS, unit_of
 
 STARTING = "starting the engine …"
 READY = "ready"
@@ -25,6 +25,8 @@ READING = "reading the question …"
 ENDED = "the engine has ended"
 RESTORED = "back to what was here before"
 """Shown above exchanges that were to be replaced."""
+NO_MODEL_YET = "model"
+"""The name shown before the engine has loaded its model."""
 STATUS_PARTS = ("model", "device", "link", "dtype", "facts", "memory")
 
 
@@ -45,7 +47,7 @@ class Bookmark(msgspec.Struct):
         arrangement: the panels that are shown.
     """
 
-    model: str = "model"
+    model: str = NO_MODEL_YET
     asked_at: int = 0
     exchanges: tuple[int, ...] = ()
     decoders: Mapping[str, protocol.DecoderInfo] = msgspec.field(default_factory=lambda: formatting.announced(()))
@@ -228,17 +230,7 @@ class Presenter:
                 self.now.system_said = True
                 self._transcript.notice(formatting.SYSTEM_FOLDED)
             case protocol.TurnStarted():
-                self._in_turn, self._expecting, self._restored = True, False, None
-                self._show_settings(event.settings)
-                self._continuing = event.goes_on
-                if self._continuing:
-                    self._continue(event.turn)
-                else:
-                    self._shown_system = event.system
-                    self._side.clear()
-                    self.answers.begin(event.turn, self._side.answer, self._transcript.blocks)
-                    self._transcript.start("model", self.now.model)
-                self.say(READING)
+                self._show_turn_started(event)
             case protocol.Prefilling():
                 self.say(ANSWERING)
                 if event.done_tokens < event.total_tokens:
@@ -248,29 +240,7 @@ class Presenter:
             case protocol.PolicyChoice():
                 self._side.show_choice(event)
             case protocol.TurnFinished():
-                self._in_turn = False
-                if event.reason != "failed" and event.token_ids and not self._continuing:  # a new exchange
-                    self.now.exchanges += (self.now.asked_at,)
-                if event.pass_tokens:
-                    self._transcript.mend(*self._side.mend(event.pass_tokens))
-                whole = protocol.joined(self._first_part, event) if self._continuing and self._first_part else event
-                self._side.show_finished(whole)
-                if event.reason != "failed":  # else the continuation is not in the conversation's history
-                    self._side.answer.settle()
-                    self._transcript.settle()
-                self._status.memory = formatting.describe_memory(event.memory)
-                answer, meant = self._side.answer, self._limit_meant
-                self._transcript.sum_up(
-                    formatting.describe_finish(
-                        whole,
-                        answer.remembered,
-                        limit_meant=meant,
-                        timed=answer.untimed == 0,
-                        server=self.now.server,
-                        may_continue=self.may_continue and self.unit == "pass",
-                    )
-                )
-                self.say(READY)
+                self._show_turn_finished(event)
             case protocol.Pong() if event.round_trip_ms is not None:
                 self._status.link = formatting.describe_link(event.round_trip_ms)
             case protocol.Failed():
@@ -285,23 +255,70 @@ class Presenter:
                     formatting.describe_system(event.text, as_before=event.text == self._shown_system)
                 )
             case protocol.ExchangeRemoved() if self.now.exchanges:  # else the exchange is older than the recording
-                self._shown_system = None
-                self._restored = None
-                *before, question = self.now.exchanges
-                self.now.exchanges = tuple(before)
-                self._keep(question)
-                self._side.clear()
+                self._show_removed()
             case protocol.ExchangeRestored():
-                if self.now.asked_at not in self.now.exchanges and self.now.asked_at < self._transcript.blocks:
-                    self._transcript.notice(RESTORED)  # below a question without an answer
-                self._shown_system = event.exchange.system
-                self.now.asked_at = self._transcript.blocks
-                self.now.exchanges += (self.now.asked_at,)
-                self._side.clear()
-                self._transcript.add_whole(self._earlier(event.exchange, self.now.asked_at))
-                self._restored = event.exchange
+                self._add_restored(event.exchange)
 
-    def _earlier(self, exchange: protocol.Exchange, block: int) -> list[Whole]:
+    @property
+    def _can_go_on(self) -> bool:
+        """Whether an answer that was cut can be continued here: one that a server streams in chunks cannot."""
+        return self.may_continue and self.unit == PASS
+
+    def _show_turn_started(self, event: protocol.TurnStarted) -> None:
+        self._in_turn, self._expecting, self._restored = True, False, None
+        self._show_settings(event.settings)
+        self._continuing = event.goes_on
+        if self._continuing:
+            self._continue(event.turn)
+        else:
+            self._shown_system = event.system
+            self._side.clear()
+            self.answers.begin(event.turn, self._side.answer, self._transcript.blocks)
+            self._transcript.start("model", self.now.model)
+        self.say(READING)
+
+    def _show_turn_finished(self, event: protocol.TurnFinished) -> None:
+        self._in_turn = False
+        if event.reason != "failed" and event.token_ids and not self._continuing:  # a new exchange
+            self.now.exchanges += (self.now.asked_at,)
+        if event.pass_tokens:
+            self._transcript.mend(*self._side.mend(event.pass_tokens))
+        whole = protocol.joined(self._first_part, event) if self._continuing and self._first_part else event
+        self._side.show_finished(whole)
+        if event.reason != "failed":  # else the continuation is not in the conversation's history
+            self._side.answer.settle()
+            self._transcript.settle()
+        self._status.memory = formatting.describe_memory(event.memory)
+        answer = self._side.answer
+        figures = formatting.describe_finish(
+            whole,
+            answer.remembered,
+            limit_meant=self._limit_meant,
+            timed=answer.untimed == 0,
+            server=self.now.server,
+            may_continue=self._can_go_on,
+        )
+        self._transcript.sum_up(figures)
+        self.say(READY)
+
+    def _show_removed(self) -> None:
+        self._shown_system = self._restored = None
+        *before, question = self.now.exchanges
+        self.now.exchanges = tuple(before)
+        self._keep(question)
+        self._side.clear()
+
+    def _add_restored(self, exchange: protocol.Exchange) -> None:
+        if self.now.asked_at not in self.now.exchanges and self.now.asked_at < self._transcript.blocks:
+            self._transcript.notice(RESTORED)  # below a question without an answer
+        self._shown_system = exchange.system
+        self.now.asked_at = self._transcript.blocks
+        self.now.exchanges += (self.now.asked_at,)
+        self._side.clear()
+        self._transcript.add_whole(self._earlier(exchange, self.now.asked_at))
+        self._restored = exchange
+
+    def _earlier(self, exchange: protocol.Exchange, block: int) -> list[WholeMessage]:
         """Return the messages of an earlier session's exchange, whose question is block number `block`."""
         self._turn_before -= 1
         self.answers.begin(self._turn_before, exchange, block + 1)
@@ -311,10 +328,11 @@ class Presenter:
         """Show the answer of the last exchange in the panels, as it ended, and below it how it goes on, if it can."""
         self._restored = None
         self._show_last()
-        own = self.now.model in (Bookmark().model, formatting.name_of(exchange.model))
-        if exchange.ended is not None and self.may_continue and own and self.unit == "pass":
-            how = formatting.GOES_ON.get(exchange.ended.reason)
-            self._transcript.add(f" · {how}" * bool(how and exchange.token_ids), Ink("muted"))
+        own = self.now.model in (NO_MODEL_YET, formatting.name_of(exchange.model))
+        ended = exchange.ended
+        how = formatting.GOES_ON.get(ended.reason) if ended is not None and exchange.token_ids else None
+        if how and own and self._can_go_on:
+            self._transcript.add(f" · {how}", Ink("muted"))
 
     def _show_last(self) -> None:
         """Show the last answer in the panels, as it ended."""
@@ -346,7 +364,7 @@ class Presenter:
         self._keep(0)
         self.now.system_said = False
         self._shown_system = exchanges[-1].system if exchanges else None
-        self.now.exchanges, messages = (), list[Whole]()
+        self.now.exchanges, messages = (), list[WholeMessage]()
         for exchange in exchanges:
             self.now.exchanges += (len(messages),)
             messages += self._earlier(exchange, len(messages))

@@ -8,7 +8,7 @@ import pytest
 
 from ladechat.app import LadechatApp
 from ladechat.commands import COMMANDS, find, matching
-from ladechat.preferences import DRAWING
+from ladechat.preferences import SAMPLING_NAMES
 from ladechat.protocol import Configure, Settings
 from ladechat.screens.lists.models import GONE, ModelsScreen, known_models
 from ladechat.screens.system_prompt import SystemPromptScreen
@@ -106,7 +106,7 @@ REFUSED = {
     "save": "a/b",
     "preset": "nonesuch",
     "remove-preset": "nonesuch",
-    **{name.replace("_", "-"): "hot" for name in DRAWING},
+    **{name.replace("_", "-"): "hot" for name in SAMPLING_NAMES},
 }
 """A value that each command that takes one refuses; all but a system prompt, which is any text."""
 
@@ -119,7 +119,7 @@ async def refuses(pilot: Driver, stage: Stage, text: str) -> None:
 
 async def test_what_refuses_a_value_names_the_command_as_it_was_typed() -> None:
     async with Room().ready() as (pilot, stage):
-        drawing = (one.name for one in COMMANDS if one.sets in DRAWING and one.sets != "thinking")
+        drawing = (one.name for one in COMMANDS if one.sets in SAMPLING_NAMES and one.sets != "thinking")
         for typed in ("limit", "LIMIT", "W", "window", "set W", "set max_new_tokens", *drawing):
             said = re.compile(rf"/{typed} has to be .*, not 'hot'\.")
             async with brings(partial(lambda said: said.fullmatch(stage.notice), said), pilot):

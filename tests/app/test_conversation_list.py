@@ -38,14 +38,14 @@ async def test_typing_searches_titles_and_texts(tmp_path: Path) -> None:
 
 async def test_a_conversation_that_was_found_by_a_word_opens_there_and_says_what_is_not_kept(tmp_path: Path) -> None:
     long = exchange("Tell me.", "line\n" * 100)
-    write(tmp_path / "talks", "a", exchange("Where?", "It is Kept in a lighthouse."), long)
+    write(tmp_path / "talks", "a", exchange("Where?", "It is Saved in a lighthouse."), long)
     async with new_stage(tmp_path, "An answer.").ready() as (pilot, stage):
         transcript = stage.app.query_one(Transcript)
         await show_list(pilot, stage, 1)
         async with brings(lambda: "lighthouse" in rows(stage)[0], pilot):
-            await pilot.press(*"kept")  # the notice about what is not kept has that word too
+            await pilot.press(*"saved")  # the notice about what is not saved has that word too
         await press(pilot, "enter", brings=stage.in_front)
-        await until(lambda: stage.screen.get_selected_text() == "Kept", pilot)
+        await until(lambda: stage.screen.get_selected_text() == "Saved", pilot)
         assert transcript.scroll_offset.y < 5 < transcript.max_scroll_y
         assert stage.text.count(REOPENED) == 1
         await ask(pilot, "/edit", brings=lambda: stage.prompt == "Tell me.")

@@ -144,10 +144,10 @@ async def test_a_store_that_cannot_be_written_is_told_of_once_and_the_chat_goes_
     async with new_stage(tmp_path).running() as (pilot, stage):
         await answered(pilot, stage, "One?")
         await answered(pilot, stage, "Two?", times=2)
-        told = [notice for notice in stage.notices if "cannot be kept" in notice]
+        told = [notice for notice in stage.notices if "cannot be saved" in notice]
         assert len(told) == 1 and "The chat goes on" in told[0] and str(tmp_path / "talks") in told[0]
         async with brings(
-            lambda: stage.notice == f"The conversation could not be kept in {tmp_path / 'talks'}.", pilot
+            lambda: stage.notice == f"The conversation could not be saved in {tmp_path / 'talks'}.", pilot
         ):
             await pilot.press("ctrl+l")
 
@@ -159,7 +159,7 @@ async def test_a_conversation_whose_folder_was_removed_is_called_kept_only_when_
         await answered(pilot, stage, "Two?", times=2)
         assert [[one.question for one in each.exchanges] for each in kept(tmp_path)] == [["One?", "Two?"]]
         shutil.rmtree(tmp_path / "talks")
-        await press(pilot, "ctrl+l", brings=lambda: "is not kept: its file has been removed" in stage.notice)
+        await press(pilot, "ctrl+l", brings=lambda: "is not saved: its file has been removed" in stage.notice)
     assert kept(tmp_path) == []
 
 

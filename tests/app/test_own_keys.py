@@ -59,7 +59,7 @@ async def test_sentences_name_own_keys(tmp_path: Path) -> None:
     stage = room(tmp_path, 'restart = "f11"\nconversations = "alt+o"\nstop = "alt+s"\nexplain = "alt+e"')
     async with stage.ready(size=(120, 40)) as (pilot, _):
         await answered(pilot, stage, "One?")
-        await ask(pilot, "/new", brings=lambda: stage.notice == "The conversation is kept: Alt+O finds it.")
+        await ask(pilot, "/new", brings=lambda: stage.notice == "The conversation is saved: Alt+O finds it.")
         await press(pilot, "alt+e", brings=shows(pilot, ExplainScreen))
         await press(pilot, "alt+e", brings=stage.in_front)
         await act(pilot, stage.engine.die, brings=lambda: "F11" in stage.status)

@@ -5,8 +5,9 @@ from pathlib import Path
 from msgspec.structs import replace
 from textual.widgets import Input, Label
 
+from ladechat.preferences import NOTHING_SAVED
 from ladechat.protocol import encode, packed
-from ladechat.screens.chat.saved_conversations import NOTHING_SAVED, STILL_ANSWERED
+from ladechat.screens.chat.saved_conversations import STILL_ANSWERED
 from ladechat.screens.lists.conversations import ConversationsScreen
 from ladechat.screens.reading import ReadingScreen
 from ladechat.session.conversations.saved import Answered

@@ -106,7 +106,7 @@ async def test_file_and_options_reach_the_export_and_its_sentence_comes_back(
         )
         monkeypatch.setattr("ladechat.screens.chat.recordings.in_page", lambda: True)
         await ask(pilot, "/export ../talk.html --force")
-        await said(pilot, stage, "In a browser /export takes nothing behind it")
+        await said(pilot, stage, "In a browser /export takes no argument")
 
 
 WRITING = """

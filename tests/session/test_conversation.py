@@ -212,7 +212,7 @@ def test_behind_a_question_that_got_no_answer_nothing_goes_on_and_it_is_the_one_
     assert conversation.give_up() == conversation.unanswered == "Two?"
     with pytest.raises(CannotContinue, match=re.escape(UNANSWERED)):
         conversation.go_on([2])
-    command = conversation.again("")
+    command = conversation.race_command("")
     assert command is not None and [message.content for message in command.messages] == ["One?", "Ye", "Two?"]
     conversation.begin_new()
     with pytest.raises(CannotContinue, match=NOTHING_ANSWERED):

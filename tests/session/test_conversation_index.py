@@ -148,9 +148,9 @@ def test_a_file_that_may_not_be_read_any_more_is_not_said_to_be_there(
     store = three(tmp_path)
     assert len(store.listing().all) == 3
     forbid(tmp_path / "a.jsonl", monkeypatch)
-    assert store.read(tmp_path / "a.jsonl") is None and "a.jsonl cannot be read" in store.unread
+    assert store.read(tmp_path / "a.jsonl") is None and "a.jsonl cannot be read" in store.problem
     forbid(tmp_path, monkeypatch)
-    assert store.listing().all == [] and "cannot be read" in store.unread
+    assert store.listing().all == [] and "cannot be read" in store.problem
 
 
 def test_an_empty_folder_and_none_have_no_conversations_and_no_index(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ class PlainLists(RuleBasedStateMachine):
         other = here[(here.index(self.shown[: place + 1]) + by) % len(here)]
         tree = self.conversation.tree
         numbers = {exchange.question: number for number, exchange in enumerate(tree.exchanges)}
-        left, came = self.conversation.take(Branch(number=numbers[other[-1]]))
+        left, came = self.conversation.apply(Branch(number=numbers[other[-1]]))
         before = self.shown
         self.show(other)
         assert (*before[: len(before) - left], *(one.exchange.question for one in came)) == self.shown
@@ -110,7 +110,7 @@ class PlainLists(RuleBasedStateMachine):
         place = min(place, len(self.shown) - 1)
         gone, before = self.shown[: place + 1], self.after(self.shown[:place])
         number = self.conversation.tree.path[place]
-        left, _ = self.conversation.take(Branch(number=number, shown=False))
+        left, _ = self.conversation.apply(Branch(number=number, shown=False))
         if place == 0 and len(before) == 1:
             assert left == 0, "the only first question stays"
             return
@@ -123,7 +123,7 @@ class PlainLists(RuleBasedStateMachine):
     @rule()
     def undelete(self) -> None:
         back = self.deleted[-1]
-        self.conversation.take(Branch(number=self.conversation.tree.deleted[-1]))
+        self.conversation.apply(Branch(number=self.conversation.tree.deleted[-1]))
         self.deleted = [one for one in self.deleted if one != back[: len(one)]]
         self.show(back)
 
@@ -174,7 +174,7 @@ def earlier_version(path: Path) -> list[str]:
 def test_an_earlier_version_reads_what_was_asked_last_and_what_it_adds_follows_what_is_shown(tmp_path: Path) -> None:
     store, conversation = three(tmp_path)
     assert store.path is not None and earlier_version(store.path) == questions(conversation) == ["One?", "Two!"]
-    conversation.take(Branch(number=1))
+    conversation.apply(Branch(number=1))
     assert questions(conversation) == ["One?", "Two?", "Three?"] and earlier_version(store.path) == ["One?"]
     with store.path.open("ab") as file:
         file.write(json.dumps({"line": "exchange", "when": "", "exchange": exchange_of("Four?")}).encode() + b"\n")
@@ -188,8 +188,8 @@ def exchange_of(question: str) -> dict[str, object]:
 
 def test_a_file_that_lacks_a_line_is_read_all_the_same(tmp_path: Path) -> None:
     store, conversation = three(tmp_path)
-    conversation.take(Branch(number=1))
-    conversation.take(Branch(number=2, shown=False))
+    conversation.apply(Branch(number=1))
+    conversation.apply(Branch(number=2, shown=False))
     assert store.path is not None
     lines = store.path.read_bytes().splitlines(keepends=True)
     for gone in range(1, len(lines)):
@@ -214,7 +214,7 @@ def test_a_copy_has_all_variants(tmp_path: Path) -> None:
     copy = Conversation(model="demo", store=elsewhere)
     copy.open(elsewhere.conversations()[0])
     assert elsewhere.why_copied
-    copy.take(Branch(number=1))
+    copy.apply(Branch(number=1))
     answer(copy, copy.ask("Four?"))
     assert questions(copy) == ["One?", "Two?", "Three?", "Four?"] and questions(conversation) == ["One?", "Two!"]
     assert elsewhere.path is not None and elsewhere.path != store.path
@@ -236,8 +236,8 @@ def test_an_answer_that_goes_on_after_its_question_was_left_and_found_again_is_t
     tmp_path: Path,
 ) -> None:
     store, conversation = three(tmp_path)
-    conversation.take(Branch(number=1))
-    conversation.take(Branch(number=3))
+    conversation.apply(Branch(number=1))
+    conversation.apply(Branch(number=3))
     command = conversation.go_on([])
     assert command.messages[-1].content == "TWO!" and command.turn == 5
     conversation.answered(finished(5, " More.", (9,)), "auto")

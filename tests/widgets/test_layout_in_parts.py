@@ -8,7 +8,7 @@ from textual.pilot import Pilot
 
 from ladechat.widgets.flow import UNKNOWN
 from ladechat.widgets.transcript.transcript import Transcript
-from ladechat.widgets.transcript.whole import Whole
+from ladechat.widgets.transcript.whole import WholeMessage
 from tests.waiting import act, brings, until
 from tests.widgets.hosting import Host, hosted, lines
 from tests.widgets.sample_steps import step
@@ -17,10 +17,10 @@ from tests.widgets.test_transcript import read
 TURNS = 40
 
 
-def conversation(turns: int = TURNS) -> Iterator[Whole]:
+def conversation(turns: int = TURNS) -> Iterator[WholeMessage]:
     for turn in range(turns):
-        yield Whole("user", "You", [(f"Question {turn}?", UNKNOWN)])
-        yield Whole("model", "m", [(f"Answer {turn}, which is too long for one line of the view.", UNKNOWN)])
+        yield WholeMessage("user", "You", [(f"Question {turn}?", UNKNOWN)])
+        yield WholeMessage("model", "m", [(f"Answer {turn}, which is too long for one line of the view.", UNKNOWN)])
 
 
 class Parts:
@@ -165,7 +165,7 @@ async def test_what_is_said_meanwhile_is_the_last_when_all_is_there(parts: Parts
 
 async def test_a_place_in_a_long_question_unfolds_it(parts: Parts) -> None:
     async with hosted(Transcript(), 40, 10) as (pilot, transcript):
-        transcript.open([Whole("user", "You", [("line\n" * 30 + "the lighthouse\nkeeper", UNKNOWN)])])
+        transcript.open([WholeMessage("user", "You", [("line\n" * 30 + "the lighthouse\nkeeper", UNKNOWN)])])
         transcript.scroll_to_text(range(1), "Lighthouse keeper")
         assert pilot.app.screen.get_selected_text() == "the lighthouse\nkeeper"[4:]
         assert "lighthouse" in "".join(lines(transcript))

@@ -16,7 +16,7 @@ from ladechat.protocol import Step
 from ladechat.widgets.flow import PLAIN
 from ladechat.widgets.transcript.block import LINES_BEFORE_FOLDING, Blocks, Kind
 from ladechat.widgets.transcript.transcript import Transcript
-from ladechat.widgets.transcript.whole import Whole
+from ladechat.widgets.transcript.whole import WholeMessage
 from tests.widgets.sample_steps import step
 
 Result = TypeVar("Result")
@@ -146,7 +146,9 @@ class Stage:
                 ]
                 said.unfolded, said.marked = 0, None
                 transcript.unmark()
-                transcript.open([Whole(one.kind, one.name, [(str(one.parts[0]), PLAIN)]) for one in said.messages])
+                transcript.open(
+                    [WholeMessage(one.kind, one.name, [(str(one.parts[0]), PLAIN)]) for one in said.messages]
+                )
             case "add" if said.messages and said.messages[-1].kind == "model":
                 transcript.add(value)
                 said.messages[-1].parts.append(value)

@@ -16,7 +16,7 @@ from ladechat.screens.footer import change, leave_out, relabel, say_unit
 
 
 class ActiveKeys:
-    """The keys of the screen that are not typed into an empty prompt, and those in the footer."""
+    """Which keys act on the screen while the prompt is empty, and which the footer shows."""
 
     def __init__(self, chat: ChatContext) -> None:
         self._screen, self._session, self._prompt = chat.screen, chat.session, chat.prompt

@@ -5,7 +5,7 @@ from ladechat.screens.chat.context import Available, ChatContext
 from ladechat.widgets.inspection import Inspection
 from ladechat.widgets.steps.answer_steps import NEVER_KNOWN, StepPointedAt
 
-STEPS_DROPPED = "How this answer came about is no longer kept: later answers have taken its place."
+STEPS_DROPPED = "The steps of this answer are no longer in memory: those of later answers took their place."
 
 
 class LookingBack:

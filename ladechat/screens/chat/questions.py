@@ -20,6 +20,7 @@ ONLY_VARIANT = "There is no other variant of this question: Ctrl+R answers it ag
 ONLY_FIRST = "The first question stays, as it has no other variant. Ctrl+L begins a new conversation."
 DELETED = "Deleted, with all after it. /undelete brings it back."
 VARIANT_DELETED = "Deleted, with all after it; another variant stands in its place. /undelete undoes that."
+CLEAR_FIRST = "Send or clear what is in the prompt first."
 NOTHING_DELETED = "Nothing is deleted in this conversation."
 ENDS_EDITING = (Asked, ConversationCleared, ConversationOpened, ExchangeRemoved, TurnStarted)
 """The events after which the last question or its answer is another one."""
@@ -72,7 +73,7 @@ class Questions:
             if problem:
                 self._chat.notify(problem, severity="warning", timeout=10)
 
-    def keep_draft(self) -> None:
+    def save_draft(self) -> None:
         """Save what stands in the prompt for ↑ in the next session, as the app ends."""
         if self._history is not None and (draft := self._prompt.draft).strip():
             self._history.add(draft)
@@ -107,41 +108,43 @@ class Questions:
             self._prompt.offer(text)
             self._chat.refuse(self._chat.no_engine)
             return
-        question = self._typed.sent(text)
+        question = self._typed.attach(text)
         if question is None:
             return
         if why := too_long(question):
             self._prompt.offer(text)
-            self._chat.notify(why, severity="warning")
+            self._chat.refuse(why)
             return
         self._transcript.anchor()
         if self._session.asking:
             self._session.ask_later(question)
         else:
-            chosen, place = self._presenter.chosen, self._editing
+            place = self._editing
+            if place is None and self._presenter.chosen is not None:
+                place = self._presenter.chosen + 1
             self.end_editing()
-            self._session.ask(question, place if place is not None or chosen is None else chosen + 1)
+            self._session.ask(question, place)
 
     # --- editing ------------------------------------------------------------------------------------------------------
 
     def offer(self, question: str, place: int | None) -> None:
         """Put a question into the prompt if it is empty: in place of an exchange, or as a new question."""
         if self._prompt.is_blank:
-            self._prompt.offer(self._typed.typed(question))
+            self._prompt.offer(self._typed.as_typed(question))
             self._editing = place
             self.show()
 
     def action_take_back(self) -> None:
         """Move the last question of the queue into the prompt."""
         if not self._prompt.is_blank:
-            self._chat.notify("Send or clear first what stands in the prompt.", severity="warning")
+            self._chat.refuse(CLEAR_FIRST)
         elif (waiting := self._session.take_back_waiting()) is not None:
             self.offer(*waiting)
 
     def action_edit_question(self) -> None:
         """Put the last question, or the chosen one, into the prompt."""
         if self._prompt.text:
-            self._chat.refuse("Send or clear what is in the prompt first.")
+            self._chat.refuse(CLEAR_FIRST)
         elif self._may_act():
             self.offer(self._session.conversation.exchanges[self._place].question, self._place)
             self._prompt.focus()
@@ -169,7 +172,7 @@ class Questions:
         self._prompt.focus()
 
     def action_choose(self, by: int) -> None:
-        """Choose the question so many after the chosen one; after the last, none is chosen."""
+        """Move the choice by so many questions; after the last, none is chosen."""
         if self._may_act():
             place = max(self._place + by + (self._presenter.chosen is None), 0)
             self._choose(place if place < len(self._presenter.now.exchanges) else None)
@@ -178,8 +181,8 @@ class Questions:
         self._choose(None)
 
     def action_variant(self, by: int) -> None:
-        """Show the variant so many after that of the chosen question, or else of the last one, or of the one whose
-        variant was shown just before; the first after the last.
+        """Show the variant so many on, of the chosen question, or else of the last one; after the last comes the
+        first. Pressed again, it turns the same question, though others may follow it now.
         """
         if self._may_act():
             tree, chosen, place = self._session.conversation.tree, self._presenter.chosen, self._place
@@ -188,7 +191,7 @@ class Questions:
             number = tree.path[place]
             variants = tree.variants[tree.parents[number]]
             if len(variants) > 1:
-                self._session.take(Branch(number=variants[(variants.index(number) + by) % len(variants)]))
+                self._session.apply(Branch(number=variants[(variants.index(number) + by) % len(variants)]))
                 self._choose(chosen)
                 self._turned = tree, [*tree.path], place
             else:
@@ -198,7 +201,7 @@ class Questions:
         """Delete the chosen question, with its answer and all after it."""
         if self._presenter.chosen is not None and self._may_act():
             tree, place = self._session.conversation.tree, self._presenter.chosen
-            deleted = self._session.take(Branch(number=tree.path[place], shown=False))
+            deleted = self._session.apply(Branch(number=tree.path[place], shown=False))
             self._choose(None)
             replaced = VARIANT_DELETED if len(tree.path) > place else DELETED
             self._chat.notify(replaced if deleted else ONLY_FIRST)
@@ -209,7 +212,7 @@ class Questions:
         if not deleted:
             self._chat.refuse(NOTHING_DELETED)
         elif self._may_act():
-            self._session.take(Branch(number=deleted[-1]))
+            self._session.apply(Branch(number=deleted[-1]))
             self._choose(None)
 
     def _choose(self, place: int | None) -> None:
@@ -243,7 +246,7 @@ class Questions:
             question = unanswered or conversation.exchanges[place].question
             self._transcript.anchor()
             self._session.ask(question, None if unanswered else place)
-            if self._prompt.text == self._typed.typed(question):  # given back when it got no answer
+            if self._prompt.text == self._typed.as_typed(question):  # given back when it got no answer
                 self._prompt.load_text("")
             if not self._session.requested.temperature:
                 again = "At temperature 0 the text is the same again; the slider T makes it another."

@@ -26,7 +26,7 @@ from ladechat.session.recordings.recording import IDLE_SECONDS, Recording
 from ladechat.terminal import PROGRESS_LINES, in_page
 from ladechat.widgets.transcript.markdown import listings_of
 
-IN_PAGE = "In a browser /export takes nothing behind it: it writes a page into the server's folder."
+IN_PAGE = "In a browser /export takes no argument: it writes a page into the server's folder."
 UNPAIRED = "A quotation mark has no partner; put a name with spaces or an apostrophe between two double ones."
 COMMAND = (sys.executable, "-P", "-m", "ladechat", "export")
 """`-P` keeps the working directory off `sys.path`, as for an engine."""

@@ -1,5 +1,6 @@
 """The saved conversations in the chat: start another, or open one."""
 
+from ladechat.preferences import NOTHING_SAVED
 from ladechat.saved_drafts import forget_drafts
 from ladechat.screens.chat.context import STOP_FIRST, ChatContext
 from ladechat.screens.chat.model_choice import ModelChoice
@@ -12,11 +13,10 @@ from ladechat.session.engine import LOADED
 from ladechat.widgets.dates import dated
 from ladechat.widgets.formatting import counted, name_of
 
-REMOVED = "The conversation is not kept: its file has been removed."
+REMOVED = "The conversation is not saved: its file has been removed."
 WHILE_ANSWERING = "During an answer, Enter shows a conversation to read; it can go on once the answer has ended."
-STILL_ANSWERED = "It opens once the answer has ended, or is stopped (Esc); until then it can be read."
+STILL_ANSWERED = "It can be opened once the answer has ended, or is stopped (Esc); until then it can be read."
 UNREAD = "The file of this conversation is damaged; what cannot be read is left out ({}): {}"
-NOTHING_SAVED = "Nothing is kept: ladechat was started with --no-save."
 
 
 class SavedConversations:
@@ -26,7 +26,7 @@ class SavedConversations:
         self._chat, self._session, self._models = chat, chat.session, models
         self.store = store
         self._opened: tuple[int, str] | None = None
-        """The turn before which one was opened, and the date of its last answer."""
+        """The turn when a conversation was opened, and the date of its last answer, shown until the next turn."""
         self._answered_by = ""  # the opened conversation's last model, until its change is reported
 
     def action_new_conversation(self) -> None:
@@ -41,7 +41,7 @@ class SavedConversations:
         if lost:
             self._chat.notify(lost, severity="warning")
         elif begun:
-            self._chat.notify("The conversation is kept: Ctrl+O finds it.")
+            self._chat.notify("The conversation is saved: Ctrl+O finds it.")
 
     def _why_not_saved(self) -> str:
         """Return why the conversation is not saved; "" if it is."""
@@ -49,7 +49,7 @@ class SavedConversations:
             return NOTHING_SAVED
         if self.store.save():
             return ""
-        return REMOVED if self.store.removed else f"The conversation could not be kept in {self.store.folder}."
+        return REMOVED if self.store.removed else f"The conversation could not be saved in {self.store.folder}."
 
     def action_conversations(self) -> None:
         if self.store is None:
@@ -65,7 +65,7 @@ class SavedConversations:
         except OSError as error:
             self._chat.refuse(f"Not all of it can be deleted: {error.strerror or error}.", severity="error")
         else:
-            self._chat.notify("What drafting has learnt from earlier answers is deleted. Conversations are still kept.")
+            self._chat.notify("What drafting has learnt from earlier answers is deleted. Saved conversations stay.")
 
     def action_rename(self, title: str) -> None:
         if self.store is None:
@@ -94,7 +94,7 @@ class SavedConversations:
             self._chat.refuse(STOP_FIRST)
             return
         if place.exchange not in tree.path and place.exchange in tree.parents:
-            self._session.take(Branch(number=place.exchange))
+            self._session.apply(Branch(number=place.exchange))
         if place.exchange in tree.path:
             shown = tree.path.index(place.exchange)
             self._chat.view.presenter.show_place(shown, place.text, answer=place.answer)
@@ -168,5 +168,5 @@ class SavedConversations:
 
     def _store_failed(self, error: OSError) -> None:
         if self._chat.screen.is_running and self.store is not None:
-            why = f"The conversation cannot be kept in {self.store.folder}: {error.strerror or error}."
+            why = f"The conversation cannot be saved in {self.store.folder}: {error.strerror or error}."
             self._chat.notify(f"{why} The chat goes on; each answer tries again.", severity="error")

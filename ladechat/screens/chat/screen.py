@@ -54,7 +54,7 @@ from ladechat.widgets.transcript.transcript import NEW_BELOW, QuestionPointedAt,
 
 QUIT_SECONDS = 2.0
 LEAST_PROMPT_ROWS = 3
-"""To which the prompt may grow in the lowest terminal."""
+"""The rows to which the prompt may grow however low the terminal is."""
 
 
 class ChatScreen(StyledOnce[None]):
@@ -63,7 +63,7 @@ class ChatScreen(StyledOnce[None]):
 
     Args:
         session: the session with the engine.
-        model: the model's name in the names of recordings.
+        model: the first model, by the name that the user gave.
         welcome: the first notice.
         store: saves the conversations; None: nothing is saved.
         history: the questions of earlier sessions, for the prompt.
@@ -152,7 +152,7 @@ class ChatScreen(StyledOnce[None]):
 
     @property
     def unit(self) -> str:
-        """What a step is."""
+        """The word for a step: pass, or chunk for a server that does not report its passes."""
         return self.view.presenter.unit
 
     def commands(self) -> Iterable[SystemCommand]:
@@ -198,7 +198,7 @@ class ChatScreen(StyledOnce[None]):
     async def on_unmount(self) -> None:
         """Save how the conversation is left, and cancel an export, when the app ends."""
         self.saved.note_view()
-        self._questions.keep_draft()
+        self._questions.save_draft()
         await self._recordings.end()
 
     def _frame(self) -> None:

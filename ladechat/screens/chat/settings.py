@@ -10,7 +10,7 @@ from textual.app import SystemCommand
 
 from ladechat import catalog
 from ladechat.engine_options import found_anywhere
-from ladechat.preferences import DRAWING, SETTINGS, Preferences, SettingsFile, SettingsRefused
+from ladechat.preferences import SAMPLING_NAMES, SETTINGS, Preferences, SettingsFile, SettingsRefused
 from ladechat.protocol import NO_SWITCH, Configure, DecoderInfo, Ready, ThinkingSwitch
 from ladechat.screens.chat.context import ChatContext
 from ladechat.screens.chat.model_choice import ModelChoice
@@ -35,7 +35,7 @@ from ladechat.widgets.sliders.sliders import ParameterSlider, command_of
 DECODER, THINKING = "decoder", "thinking"
 NO_PRESETS = "There is no preset yet: /save NAME makes one of this model, system prompt and settings."
 
-_Own = tuple[Adjustable, Callable[[str], None]]
+_OwnSetting = tuple[Adjustable, Callable[[str], None]]
 """A setting that the engine does not have: its row in the list, and the function that sets it."""
 
 
@@ -45,14 +45,14 @@ class ChatSettings:
     def __init__(self, chat: ChatContext, models: ModelChoice, settings_file: SettingsFile | None) -> None:
         self._chat, self._session, self._models = chat, chat.session, models
         self._file = settings_file or SettingsFile(writable=False)
-        self._preset, self._taken = self._file.begun_with, self._now
+        self._preset, self._taken = self._file.begun_with, self._current
         self._coming: tuple[str, Preferences] | None = None
         """A preset with its model, once that has loaded."""
         self.single_token: str | None = None
         """Why the model can only be decoded one token at a time; None if it can be decoded otherwise."""
         self._has_switch = False
-        self._before_plain = ""
-        self._before_by_hand = ""
+        self._before_plain = ""  # the decoder that plain decoding replaced
+        self._before_by_hand = ""  # the decoder that a slider replaced
         chat.prompt.commands.choices = {DECODER: self._decoder_choices, "theme": self._theme_choices}
         chat.prompt.commands.choices |= dict.fromkeys(("preset", "remove-preset"), self._presets)
 
@@ -154,7 +154,7 @@ class ChatSettings:
             themes = ", ".join(sorted(self._app.available_themes))
             raise SettingRefused(f"There is no theme of that name; there are: {themes}.")
         else:
-            self._app.keep_theme(name)
+            self._app.save_theme(name)
 
     def action_set(self, text: str) -> None:
         """Set a setting: its name, then its value, as typed after /set.
@@ -198,14 +198,14 @@ class ChatSettings:
 
     # --- settings that the engine does not have -----------------------------------------------------------------------
 
-    def _own(self) -> Iterator[_Own]:
+    def _own(self) -> Iterator[_OwnSetting]:
         conversation, app = self._session.conversation, self._app
-        yield _own("model", conversation.model, self._models.action_model, "a name or a path")
-        yield _own("system", shortened(conversation.system), self._models.action_system, "a text")
-        yield _own("max_new_tokens", conversation.max_new_tokens, self._limit_answers)
-        yield _own("theme", app.theme, self.action_theme, f"one of {', '.join(sorted(app.available_themes))}")
-        yield _own("look", app.palette.look.value, self._take_look)
-        yield _own("panels", self._chat.view.side.display, self._show_panels)
+        yield _row("model", conversation.model, self._models.action_model, "a name or a path")
+        yield _row("system", shortened(conversation.system), self._models.action_system, "a text")
+        yield _row("max_new_tokens", conversation.max_new_tokens, self._limit_answers)
+        yield _row("theme", app.theme, self.action_theme, f"one of {', '.join(sorted(app.available_themes))}")
+        yield _row("look", app.palette.look.value, self._take_look)
+        yield _row("panels", self._chat.view.side.display, self._show_panels)
 
     def _limit_answers(self, text: str) -> None:
         self._session.conversation.max_new_tokens = typed("max_new_tokens", text)
@@ -222,12 +222,12 @@ class ChatSettings:
         wanted = typed("panels", text)
         if wanted != self._chat.view.side.display:
             self._chat.view.side.display = wanted
-            self._app.keep_settings(panels=wanted)
+            self._app.save_settings(panels=wanted)
 
     # --- what is saved ------------------------------------------------------------------------------------------------
 
     @property
-    def _now(self) -> dict[str, Any]:
+    def _current(self) -> dict[str, Any]:
         """The model, its texts and all settings, by their names in the settings file."""
         texts = {name: getattr(self._session.conversation, name) for name in ("model", "system", "max_new_tokens")}
         return asdict(self._session.requested) | texts
@@ -236,7 +236,7 @@ class ChatSettings:
         """Save the model, the decoder, its parameters, the system prompt and the longest answer: for the next start, or
         as the preset of this name.
         """
-        conversation, command, changes = self._session.conversation, self._chat.engine_command, self._now
+        conversation, command, changes = self._session.conversation, self._chat.engine_command, self._current
         decoder, file = changes[DECODER], self._file
         if command:
             del changes["model"]
@@ -244,12 +244,12 @@ class ChatSettings:
             if preset:
                 file, known = self._file.preset(preset, new=True), decoder in catalog.DECODERS
                 parameters = catalog.resolved(decoder, changes["parameters"]) if known else {}
-                file.keep(changes | {DECODER: decoder if known else None, "parameters": parameters})
+                file.save(changes | {DECODER: decoder if known else None, "parameters": parameters})
                 said = f"Saved: /preset {preset} takes this again, and ladechat --preset {preset} begins with it."
-                self._preset, self._taken = preset, self._now
+                self._preset, self._taken = preset, self._current
             else:
                 first = not command and decoder == catalog.first_decoder(conversation.model).name
-                file.keep(changes | {"engine": command or None, DECODER: None if first else decoder})  # models differ
+                file.save(changes | {"engine": command or None, DECODER: None if first else decoder})  # models differ
                 said = f"ladechat begins with these settings the next time: {file.path}."
                 conversation.usual_system = conversation.system
         except SettingsRefused as refused:
@@ -261,7 +261,7 @@ class ChatSettings:
     @property
     def preset(self) -> str:
         """The preset that was taken last, and whether something was changed after that; "" without any."""
-        return f"{self._preset}, changed" if self._preset and self._taken != self._now else self._preset
+        return f"{self._preset}, changed" if self._preset and self._taken != self._current else self._preset
 
     def action_preset(self, name: str = "") -> None:
         """Take the model, system prompt and settings of a preset; without a name, list all presets.
@@ -307,12 +307,12 @@ class ChatSettings:
         conversation = self._session.conversation
         first = catalog.first_decoder(conversation.model)
         decoder = first.name if first is catalog.SERVER else wanted.decoder or first.name
-        sampling = {name: getattr(wanted, name) for name in DRAWING}
+        sampling = {name: getattr(wanted, name) for name in SAMPLING_NAMES}
         self._session.configure(Configure(decoder=decoder, parameters=wanted.parameters, **sampling))
         conversation.max_new_tokens, conversation.usual_system = wanted.max_new_tokens, wanted.system
         if wanted.system != conversation.system:
             self._session.instruct(wanted.system)
-        self._preset, self._taken, self._coming = name, self._now, None
+        self._preset, self._taken, self._coming = name, self._current, None
         self._session.changed()
 
     def action_remove_preset(self, name: str) -> None:
@@ -333,7 +333,7 @@ class ChatSettings:
             yield name, "", " · ".join(part for part in parts if part)
 
 
-def _own(name: str, value: Any, take: Callable[[str], None], wants: str = "") -> _Own:
+def _row(name: str, value: Any, take: Callable[[str], None], wants: str = "") -> _OwnSetting:
     """Return the row of a setting in the user's file, by its name there."""
     setting = SETTINGS[name]
     return Adjustable(name.replace("_", "-"), name, setting.help, wants or wanted_of(setting), shown(value)), take

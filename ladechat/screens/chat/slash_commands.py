@@ -45,7 +45,7 @@ class SlashCommands:
     async def _run(self, command: SlashCommand, argument: str) -> None:
         screen = self._chat.screen
         if argument and not command.argument:
-            self._chat.refuse(f"/{command.name} takes nothing behind it. {AS_TEXT}")
+            self._chat.refuse(f"/{command.name} takes no argument. {AS_TEXT}")
         elif command.needs_argument and not argument:
             self._chat.refuse(f"It takes something more: {command.usage}.", f"{command.name} ")
         elif not screen.check_action(command.action, ()):

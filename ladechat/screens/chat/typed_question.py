@@ -17,7 +17,7 @@ from ladechat.widgets.prompt.above_prompt import TypedSize, describe_files, size
 from ladechat.widgets.prompt.prompt import is_command
 
 SEEN_BYTES, SEEN_TOKENS = 400, 100
-"""As if so much text had been seen: English has about four bytes a token. A model's own answers soon outweigh it."""
+"""Where the estimate starts: English has about four bytes a token. A model's own answers soon outweigh it."""
 EDITORS = ("nano", "vim", "vi")
 """The editors that are looked for if the user has named none."""
 CLEARED = "Cleared. Ctrl+Z brings the text back."
@@ -47,16 +47,16 @@ class TypedQuestion:
     def show(self) -> None:
         """Show the size of the text if a part of it is out of view, and the files that are sent with it."""
         text = self._prompt.document.text
-        named = "" if is_command(text) else text
-        said, too_long = describe_files(attachments(named), self._bytes / self._tokens, self._context_length)
-        lacking = ", ".join(f"there is no file {path}" for path in missing(named))
+        question = "" if is_command(text) else text
+        said, too_long = describe_files(attachments(question), self._bytes / self._tokens, self._context_length)
+        lacking = ", ".join(f"there is no file {path}" for path in missing(question))
         size = size_of(text) if self._prompt.show_vertical_scrollbar else ""
         self._line.show(size, " · ".join(filter(None, (said, lacking))), warns=too_long or bool(lacking))
 
     # --- files --------------------------------------------------------------------------------------------------------
 
-    def sent(self, typed: str) -> str | None:
-        """Return a question with its files; None if one cannot be sent: then that is said, and it is offered again."""
+    def attach(self, typed: str) -> str | None:
+        """Return a question with its files; None if one cannot be sent: the reason is shown, the text put back."""
         try:
             question = with_files(typed)
         except CannotAttach as refused:
@@ -67,7 +67,7 @@ class TypedQuestion:
             self._typed[question] = typed
         return question
 
-    def typed(self, question: str) -> str:
+    def as_typed(self, question: str) -> str:
         """Return a question as it was typed, without its files; as it is if it was not typed in this session."""
         return self._typed.get(question, question)
 

@@ -24,7 +24,7 @@ from ladechat.widgets.formatting import counted, name_of
 from ladechat.widgets.inputs import Field
 from ladechat.widgets.lists import LongList
 
-NONE_YET = "No conversations yet. Ask something: what is answered is kept here."
+NONE_YET = "No conversations yet. Ask something: answers are saved here."
 NONE_FOUND = "Nothing has all of these words, neither a title nor a text."
 DELETED = "Deleted; Ctrl+Z brings it back: {}"
 READING = "Reading {:,} conversations that are new or have changed: {:.0%}"
@@ -97,7 +97,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
             self._say(DELETED.format(self._store.deleted[-1].title))
 
     async def _list_anew(self, chosen: Listed | None = None) -> None:
-        """Read what has changed, in a thread; then highlight the conversation that was highlighted before."""
+        """Read what has changed, in a thread; then show the list, with `chosen` highlighted, or else its first row."""
         loop = asyncio.get_running_loop()
 
         def go_on(done: int, count: int) -> bool:
@@ -107,10 +107,7 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self._listing = await asyncio.to_thread(self._store.listing, go_on)
         self._loaded.set()
         self._read.clear()
-        found = self._listing.find(self._search.value)
-        path = None if chosen is None else chosen.path
-        places = (place for place, conversation in enumerate(found) if conversation.path == path)
-        self._show(next(places, 0))
+        self._show(chosen)
 
     def _show_reading(self, done: int, count: int) -> None:
         if count > LONG and not self._loaded.is_set():
@@ -134,14 +131,16 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         await self._loaded.wait()
         self._searched()
 
-    def _show(self, place: int = 0) -> None:
-        """Show the matches of the search, and highlight one by its index."""
+    def _show(self, chosen: Listed | None = None) -> None:
+        """Show the matches of the search, and highlight one."""
         self._shown_for = self._search.value
         self._found = self._listing.find(self._shown_for)
+        path = None if chosen is None else chosen.path
+        place = next((place for place, one in enumerate(self._found) if one.path == path), 0)
         self._list.show(len(self._found), lambda number: self._row(self._found[number]), place)
         head = f"Conversations · {len(self._found):,}" if self._found else "Conversations"
         self._head.update(head, layout=False)
-        self._say(self._store.unread or (self._hint if self._found else NONE_FOUND if self._listing.all else NONE_YET))
+        self._say(self._store.problem or (self._hint if self._found else NONE_FOUND if self._listing.all else NONE_YET))
         self.refresh_bindings()
 
     def _row(self, conversation: Listed) -> Content:
@@ -216,15 +215,14 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
         self.refresh_bindings()
 
     async def action_take_title(self) -> None:
-        conversation = self._renamed
+        conversation, title = self._renamed, self._title.value
         assert conversation is not None
+        self.action_leave_title()
         try:
-            self._store.rename(conversation, self._title.value)
+            self._store.rename(conversation, title)
         except OSError as error:
-            self.action_leave_title()
             self._say(f"It cannot be renamed: {error.strerror or error}.")
         else:
-            self.action_leave_title()
             await self._list_anew(conversation)
 
     def action_leave_title(self) -> None:
@@ -257,7 +255,8 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
             self._say(f"It cannot be deleted: {error.strerror or error}.")
         else:
             place = self._found.index(conversation)
-            await self._list_anew(next(iter((*self._found[place + 1 :], *self._found[:place][-1:])), None))
+            below, above = self._found[place + 1 : place + 2], self._found[:place][-1:]
+            await self._list_anew(next(iter((*below, *above)), None))
             self._say(DELETED.format(conversation.title))
 
     async def action_undo(self) -> None:

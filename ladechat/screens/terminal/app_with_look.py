@@ -79,10 +79,10 @@ class AppWithLook(AppOnTerminal, inherit_bindings=False):
         self._match_theme()
         self.theme_changed_signal.subscribe(self, lambda _: self._match_theme())
 
-    def keep_theme(self, name: str) -> None:
+    def save_theme(self, name: str) -> None:
         """Show the theme of this name, and save it for the next start."""
         self.theme = name
-        self.keep_settings(theme=name)
+        self.save_settings(theme=name)
 
     def search_themes(self) -> None:
         """Show the list of themes; the highlighted one is shown at once, and saved if it is taken."""
@@ -97,7 +97,7 @@ class AppWithLook(AppOnTerminal, inherit_bindings=False):
     @on(CommandPalette.Closed)
     def _leave_themes(self, event: CommandPalette.Closed) -> None:
         if self._theme_before and event.option_selected:
-            self.keep_theme(self.theme)
+            self.save_theme(self.theme)
         elif self._theme_before:
             self.theme = self._theme_before
         self._theme_before = ""
@@ -106,12 +106,12 @@ class AppWithLook(AppOnTerminal, inherit_bindings=False):
         """Switch between a hue for each step and the two colours of the method's demo figure."""
         look = Look.DEMO if self.palette.look is Look.HUES else Look.HUES
         self.palette = replace(self.palette, look=look)
-        self.keep_settings(look=str(look))
+        self.save_settings(look=str(look))
 
-    def keep_settings(self, **changes: Any) -> None:
+    def save_settings(self, **changes: Any) -> None:
         if self._settings_file is not None and self._settings_file.writable:
             try:
-                self._settings_file.keep(changes)
+                self._settings_file.save(changes)
             except SettingsRefused as refused:
                 self.notify(str(refused), severity="warning")
 

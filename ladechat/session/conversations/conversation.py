@@ -29,9 +29,9 @@ from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.conversations.tree import ROOT, ExchangeTree
 
 COMPLETE = "This answer is complete: the model itself ended it."
-NOT_ITS_OWN = "Another model, or none, wrote this answer, and only its own can be continued: ask it to go on."
+NOT_ITS_OWN = "This model did not write the answer, and can continue only its own: ask it to go on."
 NOTHING_ANSWERED = "Nothing has been answered yet."
-UNANSWERED = "The last question was not answered to the end, and what came cannot go on. Ctrl+R asks it again."
+UNANSWERED = "The last question has no answer that can be continued. Ctrl+R asks it again."
 
 
 class CannotContinue(Exception):
@@ -61,7 +61,7 @@ class Conversation:
         usual_system: the system prompt of a new conversation; "" if there is none.
         system: the system prompt; "" if there is none.
         turn: the number of the latest turn, from 1; 0 before the first.
-        server: the server that answers; None: its own machine does.
+        server: the server that answers; None: this machine does.
     """
 
     def __init__(
@@ -121,8 +121,8 @@ class Conversation:
         return bool(self.exchanges)
 
     def ask(self, text: str, place: int | None = None) -> Generate:
-        """Return the command that asks for an answer to `text`, which replaces the exchanges from this place on, until
-        its answer fails; None: it replaces none.
+        """Return the command that asks for an answer to `text`. The exchanges from `place` on are replaced when it is
+        answered, and come back if it is not; None: it replaces none.
         """
         self.turn += 1
         self.unanswered = None
@@ -133,9 +133,11 @@ class Conversation:
         return Generate(turn=self.turn, messages=[*self.messages, self.pending], max_new_tokens=self.max_new_tokens)
 
     def go_on(self, eos_ids: Collection[int]) -> Generate:
-        """Return the command that continues the last answer after its last token, which is none of those that end one,
-        in the same turn if that is known, and with the prompt that it started with: its system prompt, and its switch
-        for thinking.
+        """Return the command that continues the last answer after its last token, with the system prompt and the switch
+        for thinking that it began with, and with its turn and seed, if they are known.
+
+        Args:
+            eos_ids: the tokens that end an answer: one that ends with them is complete.
 
         Raises:
             CannotContinue: the last question has no answer, the answer is complete, or another model wrote it.
@@ -165,7 +167,7 @@ class Conversation:
         )
 
     def note(self, event: TurnStarted | Prefilling | Step, *, slowed: bool = False) -> None:
-        """Remember what comes of the current answer, in case its end does not come, and its seed for a continuation;
+        """Remember the steps of the current answer, in case its end never arrives, and its seed for a continuation.
         `slowed`: passes are slowed down for the viewer, and their times do not count.
         """
         if isinstance(event, TurnStarted):
@@ -177,9 +179,9 @@ class Conversation:
         elif self._started is not None:
             self._prefill_seconds = event.t - self._started.t
 
-    def again(self, text: str) -> Generate | None:
-        """Return the command that asks for an answer to `text`, or if it is empty to the last question again; None if
-        there is neither. The conversation stays as it is.
+    def race_command(self, text: str) -> Generate | None:
+        """Return the command that asks `text`, or if it is empty the last question, in a race: it does not change the
+        conversation. None if there is neither.
         """
         text = text or self.unanswered or ""
         messages = [*self.messages, Message(role="user", content=text)] if text else self.messages[:-1]
@@ -266,8 +268,8 @@ class Conversation:
         self._steps.clear()
         return text
 
-    def take(self, branch: Branch) -> tuple[int, list[ExchangeRestored]]:
-        """Show another variant, or delete one; return how many of the last exchanges have left, and those that came."""
+    def apply(self, branch: Branch) -> tuple[int, list[ExchangeRestored]]:
+        """Show another variant, or delete one; return how many exchanges left the path's end, and those that came."""
         before = [*self.tree.path]
         (self.tree.show if branch.shown else self.tree.delete)(branch.number)
         common = sum(one == other for one, other in zip(before, self.tree.path, strict=False))
@@ -275,7 +277,7 @@ class Conversation:
         if left or came:
             self.unanswered = self._latest = None
             if self._store is not None:
-                self._store.take(branch, left)
+                self._store.apply(branch, left)
         return left, came
 
     def instruct(self, system: str) -> None:

@@ -33,13 +33,13 @@ class ConversationFolder:
     Attributes:
         folder: the folder of the files; by default in the user's data folder.
         deleted: the deleted conversations that can be restored, in the order of their deletion.
-        unread: why some conversations could not be read, and what to do, in a sentence; "" if all could.
+        problem: why some conversations could not be read, and what to do, in a sentence; "" if all could.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or user_data_path("ladechat") / "conversations"
         self.deleted: list[Listed] = []
-        self.unread = ""
+        self.problem = ""
         self._index: ConversationIndex | None = None
 
     def close(self) -> None:
@@ -51,15 +51,15 @@ class ConversationFolder:
                 self.deleted.pop().path.with_suffix(DELETED).unlink()
 
     def conversations(self) -> list[SavedConversation]:
-        """Read all saved conversations, the latest first; those that cannot be read are left to `unread`."""
+        """Read all saved conversations, the latest first. `problem` says why some could not be read."""
         self._purge()
-        self.unread = why_unread(self.folder)
+        self.problem = why_unread(self.folder)
         found = [one for path in matching(self.folder, f"*{SUFFIX}") if (one := self.read(path)) is not None]
         return sorted(found, key=lambda one: (one.when, one.path.name), reverse=True)
 
     def listing(self, go_on: "GoOn" = lambda *_: True) -> Listing:
         """Return a list of all saved conversations that can be searched. Only files that have changed since the last
-        list are read; those that cannot be read are left to `unread`.
+        list are read. `problem` says why some could not be.
         """
         try:
             import sqlite3
@@ -68,8 +68,8 @@ class ConversationFolder:
         except ImportError:  # a Python without SQLite
             return ScannedConversations(self.conversations())
         self._purge()
-        self.unread = why_unread(self.folder)
-        if self.unread:
+        self.problem = why_unread(self.folder)
+        if self.problem:
             return ScannedConversations(())
         self._index = self._index or ConversationIndex(self.folder, self.read)
         try:
@@ -80,14 +80,14 @@ class ConversationFolder:
         return self._index
 
     def read(self, path: Path) -> SavedConversation | None:
-        """Read a conversation; None if it is gone, is none, or cannot be read, as `unread` says then."""
+        """Read a conversation; None if the file is gone, is none, or cannot be read, which `problem` reports."""
         try:
             return read(path)
         except FileNotFoundError:  # just deleted by another program
             return None
         except OSError as error:
             if error.errno not in NO_FILE:
-                self.unread = self.unread or cannot_be_read(path, error)
+                self.problem = self.problem or cannot_be_read(path, error)
             return None
 
     def rename(self, conversation: Listed, title: str) -> None:

@@ -20,7 +20,7 @@ from ladechat.session.conversations.search import (
     Listed,
     ScannedConversations,
     folded,
-    place_in_list,
+    sort_key,
 )
 
 NAME = "search.sqlite"
@@ -125,8 +125,8 @@ class ConversationIndex:
             if conversation is not None:
                 _add(database, conversation, *there[name])
         database.commit()
-        listed = [(key, self._from(*row)) for key, *row in database.execute(_LISTED)]
-        self._listed = dict(sorted(listed, key=lambda pair: place_in_list(pair[1]), reverse=True))
+        listed = [(key, self._indexed(*row)) for key, *row in database.execute(_LISTED)]
+        self._listed = dict(sorted(listed, key=lambda pair: sort_key(pair[1]), reverse=True))
         self.all = list(self._listed.values())
 
     def _opened(self) -> sqlite3.Connection:
@@ -147,7 +147,7 @@ class ConversationIndex:
                 database.execute("INSERT INTO said (said, rank) VALUES ('secure-delete', 1)")
         return database
 
-    def _from(
+    def _indexed(
         self, name: str, title: str, moment: float, model: str, questions: int, pinned: int
     ) -> IndexedConversation:
         when = datetime.fromtimestamp(moment).astimezone()
@@ -156,7 +156,7 @@ class ConversationIndex:
     # --- finding ------------------------------------------------------------------------------------------------------
 
     def _found(self, words: list[str]) -> list[IndexedConversation]:
-        """Return those with the phrase, then those with all the words; each word may go on."""
+        """Return those with the phrase, whose last word may go on, then those with all words, each of which may."""
         first = self._matching(f'"{" ".join(words)}" *', MOST_FIRST) if len(words) > 1 else set()
         matches = self._matching(" AND ".join(f'"{word}" *' for word in words))
         listed, rest = self._listed.items(), matches - first

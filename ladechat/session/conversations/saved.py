@@ -49,8 +49,8 @@ class Answered(FileLine, frozen=True, tag="exchange"):
 
 
 class Continued(FileLine, frozen=True, tag="continued"):
-    """The new state of an exchange, by its number; None: the last one that is shown. Its answer was continued. Earlier
-    versions wrote it also where it was replaced.
+    """An answer was continued: the new state of its exchange. `number` is that of the exchange; None: the last one
+    shown. Earlier versions wrote this line also for an exchange that replaced another.
     """
 
     when: str
@@ -59,8 +59,8 @@ class Continued(FileLine, frozen=True, tag="continued"):
 
 
 class Removed(FileLine, frozen=True, tag="removed"):
-    """The last exchange is shown no longer. This version writes it for earlier ones, which do not know the next kind;
-    they wrote it before an exchange that replaced another.
+    """The last exchange is about to be replaced: the next one stands in its place. Files of this version say that by
+    `Answered.after` and `Branch`; the line is for earlier versions, which know neither.
     """
 
 
@@ -180,7 +180,7 @@ def shortened(text: str) -> str:
 
 
 def title_of(question: str) -> str:
-    """Return the title of a conversation that begins with a question: its first paragraph, without files behind it."""
+    """Return the title of a conversation that begins with a question: its first paragraph, without attached files."""
     return shortened(question.strip().partition("\n\n")[0])
 
 
@@ -221,7 +221,7 @@ def read(path: Path) -> SavedConversation | None:
                 end = line.number if line.number in tree.parents else end
                 exchange = _with_system(line.exchange, tree.exchanges[end].system)
                 tree.exchanges[end], tree.times[end] = exchange, line.when
-            case Continued():  # of a line that is damaged
+            case Continued():  # the line with the exchange itself is damaged
                 end = tree.add(_with_system(line.exchange, system), ROOT, line.when)
             case Removed():
                 end = tree.parents.get(end, ROOT)

@@ -41,8 +41,8 @@ class Listing(Protocol):
         """Return the matching conversations; all if nothing is typed."""
 
 
-def place_in_list(conversation: Listed) -> tuple[bool, datetime, str]:
-    """Return what a list is sorted by, in reverse."""
+def sort_key(conversation: Listed) -> tuple[bool, datetime, str]:
+    """Return the key of a list's order, to be sorted in reverse."""
     return conversation.pinned, conversation.when, conversation.path.name
 
 
@@ -53,7 +53,7 @@ class ScannedConversations:
     """
 
     def __init__(self, conversations: Iterable[SavedConversation]) -> None:
-        self.all = sorted(conversations, key=place_in_list, reverse=True)
+        self.all = sorted(conversations, key=sort_key, reverse=True)
 
     def find(self, typed: str) -> list[SavedConversation]:
         """Return the matching conversations; all if nothing is typed."""

@@ -94,24 +94,28 @@ class ConversationStore(ConversationFolder):
             return False
 
     def add(self, exchange: Exchange, after: int | None = None, replaced: int = 0) -> None:
-        """Save an exchange after that of a number, or the last shown, in place of so many of those shown last."""
-        self._append(*[Removed()] * replaced, Answered(when=_now(), exchange=self._fitting(exchange), after=after))
+        """Save an exchange. It follows the one of number `after`, or else the last one shown, and replaces the last
+        `replaced` ones shown.
+        """
+        self._append_answer(
+            *[Removed()] * replaced, Answered(when=_now(), exchange=self._fitting(exchange), after=after)
+        )
 
     def replace_last(self, exchange: Exchange, number: int | None = None) -> None:
         """Save a new version of the last exchange that is shown, with its number: its answer was continued. It is one
         line, so that at no moment the file has neither version.
         """
-        self._append(Continued(when=_now(), exchange=self._fitting(exchange), number=number))
+        self._append_answer(Continued(when=_now(), exchange=self._fitting(exchange), number=number))
 
     def _fitting(self, exchange: Exchange) -> Exchange:
         """Return an exchange without its steps if the file has very many: it has to stay readable."""
         return exchange if self._size < MOST_BYTES // 8 else replace(exchange, steps=b"")
 
-    def take(self, branch: Branch, replaced: int) -> None:
-        """Save which exchanges of the current conversation are shown, in place of so many of the last."""
-        self._say(*[Removed()] * replaced, branch)
+    def apply(self, branch: Branch, replaced: int) -> None:
+        """Save which exchanges are shown from now on, in place of the last `replaced` ones."""
+        self._append(*[Removed()] * replaced, branch)
 
-    def _append(self, *lines: FileLine) -> None:
+    def _append_answer(self, *lines: FileLine) -> None:
         self._added = True
         self._lines += lines
         self._write()
@@ -120,18 +124,18 @@ class ConversationStore(ConversationFolder):
         """Save how the current conversation is left, if it has a file."""
         before = next((line for line in reversed(self._lines) if isinstance(line, Viewed)), Viewed())
         if self._descriptor >= 0 and view != before:
-            self._say(view)
+            self._append(view)
 
     def instruct(self, system: str) -> None:
         """Save the system prompt of the current conversation; "" if it was removed."""
-        self._say(Instructed(text=system))
+        self._append(Instructed(text=system))
 
     def entitle(self, title: str) -> None:
         """Give the current conversation a title; an empty title restores the default."""
         self.title = shortened(title)
-        self._say(Renamed(title=self.title))
+        self._append(Renamed(title=self.title))
 
-    def _say(self, *lines: FileLine) -> None:
+    def _append(self, *lines: FileLine) -> None:
         """Save lines of the current conversation, with its first answer if it has none yet."""
         self._lines += lines
         if self._descriptor >= 0:
@@ -150,7 +154,7 @@ class ConversationStore(ConversationFolder):
         """Close the current conversation; the next exchange starts another."""
         self.save()
         if self._descriptor >= 0:
-            self._let_go()
+            self._close_file()
         self._lines, self._written = [Begun()], 0
         self._added, self.why_copied, self.title = False, "", ""
 
@@ -203,7 +207,7 @@ class ConversationStore(ConversationFolder):
         """Append the lines that are not in the file yet. The first failure is reported, and lines stay for later."""
         try:
             if self._descriptor >= 0 and not self._whole:
-                self._let_go()
+                self._close_file()
             if self._descriptor < 0:
                 self._create()
             while self._written < len(self._lines):
@@ -216,7 +220,7 @@ class ConversationStore(ConversationFolder):
             if failed is not None:
                 failed(error)
 
-    def _let_go(self) -> None:
+    def _close_file(self) -> None:
         with contextlib.suppress(OSError):
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # else a flush in progress would hold the lock
         os.close(self._descriptor)

@@ -28,7 +28,7 @@ class ExchangeTree:
 
     @property
     def variants(self) -> dict[int, list[int]]:
-        """The exchanges that stand after each one, in order, without deleted ones."""
+        """For each exchange and `ROOT`, the exchanges that follow it directly, in order, without deleted ones."""
         variants = defaultdict[int, list[int]](list)
         for number, before in self.parents.items():
             if number not in self.deleted:
@@ -68,7 +68,9 @@ class ExchangeTree:
             self.path.append(after[-1])
 
     def delete(self, number: int) -> None:
-        """Hide an exchange of the path, and show the variant next to it; the only first one stays."""
+        """Hide a shown exchange, and show the variant before it, or else the one after it. A first exchange stays if it
+        has no other variant.
+        """
         variants = self.variants[self.parents[number]]
         place = variants.index(number)
         others = [*variants[:place][-1:], *variants[place + 1 :]]

@@ -1,4 +1,4 @@
-"""What stands above the prompt: waiting questions, the files and the size of the typed text, and what acts now."""
+"""What stands above the prompt: waiting questions, and the files and the size of the typed text."""
 
 from collections.abc import Sequence
 

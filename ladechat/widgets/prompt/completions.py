@@ -28,8 +28,8 @@ class Completion(NamedTuple):
         label, help: what is shown.
         typed: the text up to the cursor that it replaces.
         text: its replacement.
-        key: what does the same.
-        enter: whether Enter sends it, only writes it, or ignores it, as a path that may be typed to its end.
+        enter: what Enter does: "sends" it, only "writes" it, or "ignores" it, since a path may be typed to its end.
+        key: the keys that do the same; "" if there are none.
     """
 
     label: str
@@ -69,8 +69,7 @@ class Completions(MarkedList):
         """Show the completions of a command, if the whole `text` is one, else of the file named at the end of its line
         up to the cursor.
         """
-        is_command = text.startswith("/") and not text[1:2].isspace()
-        offered = (self._commands(text[1:]) if is_command else []) or _files(before_cursor)
+        offered = (self._commands(text[1:]) if text.startswith("/") else []) or _files(before_cursor)
         if offered and offered != self._offered:
             width = max(cell_len(f"{one.label} {one.key}".rstrip()) for one in offered)
             self.clear_options()

@@ -212,7 +212,9 @@ class Prompt(TypedText):
         self.load_text(value)
 
     def edit(self, edit: Edit) -> EditResult:
-        """Insert or replace text. An emptied prompt leaves the history; what comes into it brings its line breaks."""
+        """Insert or replace text. The first text in an empty prompt decides its line breaks; to empty it leaves the
+        history.
+        """
         if not self.document.text:
             cast(Document, self.document)._newline = "\r\n" if "\r\n" in edit.text else "\n"
         result = super().edit(edit)
@@ -241,17 +243,13 @@ class Prompt(TypedText):
             remembered = said if command else _as_question(said)
             if self._past[-1:] != [remembered]:
                 self._past.append(remembered)
-            self.begin_anew()
+            self._place = len(self._past)
+            self.load_text("")  # cannot be undone
             self.commands.display = False
             taken = asyncio.Event()
             self.screen.post_message(self.Commanded(said[1:]) if command else self.Sent(said))
             self.screen.call_later(taken.set)
             await taken.wait()
-
-    def begin_anew(self) -> None:
-        """Empty the prompt, without a way to undo it."""
-        self._place = len(self._past)
-        self.load_text("")
 
     @on(TextArea.Changed)
     def _offer_completions(self) -> None:

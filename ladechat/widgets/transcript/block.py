@@ -40,7 +40,7 @@ class Block:
         lines: the lines on the screen: the name, the indented text, and an empty line; empty until the message is laid
             out.
         sums_up: whether it is a notice with the figures of an answer.
-        length: of thoughts, in words.
+        length: of thoughts, as text: "12 tokens in 0.8 s"; "" for other messages.
         done: whether nothing more is thought.
     """
 
@@ -109,17 +109,17 @@ class Block:
         if not self.foldable:
             return lines
         shown, hidden = lines[:FOLDED_LINES], lines[FOLDED_LINES:]
-        hint = f"{f'… {self._extent} in all' if self.folded else '↑ fold'} · click or {self._fold_key}"
+        hint = f"{f'… {self._length_in_words} in all' if self.folded else '↑ fold'} · click or {self._fold_key}"
         if self.kind == "thought":
             shown, hidden = ([], lines) if self.done else (lines[-FOLDED_LINES:], [])
-            # That a click opens it is tried anyway.
+            # It names only the key: users try a click anyway.
             hint = f"{'…' if self.folded else '↑'} {self.length} · {self._fold_key}"
         if not self.folded:
             shown, hidden = lines, []
         return [*shown, Line(((hint, Ink("muted")),), copied="".join(line.text + line.joint for line in hidden))]
 
     @property
-    def _extent(self) -> str:
+    def _length_in_words(self) -> str:
         """The length of a folded text, as the prompt showed it: in lines, or in characters for few, long lines."""
         text = self.written.strip()
         written_lines = text.count("\n") + 1

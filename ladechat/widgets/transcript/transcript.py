@@ -22,7 +22,7 @@ from ladechat.widgets.steps.answer_steps import StepPointedAt
 from ladechat.widgets.steps.thinking import Thinking
 from ladechat.widgets.transcript.block import FOLD_KEY, Block, Kind
 from ladechat.widgets.transcript.message_lines import ROWS_AROUND_MARK, MessageLines
-from ladechat.widgets.transcript.whole import THINKS, Whole
+from ladechat.widgets.transcript.whole import THINKS, WholeMessage
 from ladechat.widgets.units import PASS
 
 FORMATTING_SECONDS = 0.25
@@ -113,7 +113,7 @@ class Transcript(MessageLines):
         fold_key = with_own_keys(FOLD_KEY, self.app)
         return Block(kind, name, width, formatted=self._shows_formatted, fold_key=fold_key)
 
-    def open(self, messages: Iterable[Whole]) -> None:
+    def open(self, messages: Iterable[WholeMessage]) -> None:
         """Replace everything by the messages of an earlier conversation."""
         self.keep(0)
         for kind, name, runs, length in messages:
@@ -124,7 +124,7 @@ class Transcript(MessageLines):
         self._lay_out_anew()
         self.anchor()
 
-    def add_whole(self, messages: Iterable[Whole]) -> None:
+    def add_whole(self, messages: Iterable[WholeMessage]) -> None:
         for kind, name, runs, length in messages:
             self.start(kind, name)
             self._blocks[-1].length, self._blocks[-1].sums_up = length, kind == "notice"
@@ -377,8 +377,8 @@ class Transcript(MessageLines):
 
     def on_click(self, event: events.Click) -> None:
         """Post `StepPointedAt` for a click on a token, `QuestionPointedAt` for one on a question, `Picked` for one on
-        an offered question; fold or unfold a long question, or thoughts, by a click below. In a formatted answer, say
-        where its tokens are.
+        an offered question; fold or unfold a long question, or thoughts, for one on the hint below. For one in a
+        formatted answer, say how its tokens are shown.
 
         A click at the end of a drag that selected text does nothing.
         """

@@ -16,7 +16,7 @@ THINKS = " thinks"
 """What the name of reasoning has after that of the model."""
 
 
-class Whole(NamedTuple):
+class WholeMessage(NamedTuple):
     """A complete message. A notice has the figures of the answer above it.
 
     Attributes:
@@ -32,9 +32,10 @@ class Whole(NamedTuple):
     length: str = ""
 
 
-def messages_of(exchange: protocol.Exchange, turn: int = 0) -> list[Whole]:
-    """Return a question, the thoughts before its answer, if there are any, the answer, and its figures, if they are
-    known, as messages; thoughts and colours if the steps are known, as those of a turn.
+def messages_of(exchange: protocol.Exchange, turn: int = 0) -> list[WholeMessage]:
+    """Return the messages that show an exchange: question, thoughts, answer and figures, as far as they are known.
+
+    With its saved steps it also has thoughts and colours; `turn` is the turn of those steps on the screen.
     """
     steps, name = protocol.drawn(exchange.steps), name_of(exchange.model)
     runs = [
@@ -48,15 +49,15 @@ def messages_of(exchange: protocol.Exchange, turn: int = 0) -> list[Whole]:
     thoughts, said = ([run for thought, run in runs if thought is wanted] for wanted in (True, False))
     if "".join(piece for piece, _ in said) != exchange.answer:
         steps, thoughts, said = [], [], [(exchange.answer, UNKNOWN)]
-    messages = [Whole("user", "You", [(exchange.question, PLAIN)])]
+    messages = [WholeMessage("user", "You", [(exchange.question, PLAIN)])]
     if "".join(piece for piece, _ in thoughts).strip():
         length = Thinking().after(steps).in_words(unit_of(exchange.server))
-        messages.append(Whole("thought", f"{name}{THINKS}", thoughts, length))
+        messages.append(WholeMessage("thought", f"{name}{THINKS}", thoughts, length))
     if exchange.answer or len(messages) == 1:
-        messages.append(Whole("model", name, said))
+        messages.append(WholeMessage("model", name, said))
     of_server = exchange.decoder == SERVER.name and exchange.server is None  # which is not saved by earlier versions
     if exchange.ended is not None or (steps and not of_server):
         remembered = sum(step.origins.count(EARLIER) for step in steps)
         figures = describe_finish(protocol.end_of(exchange, len(steps)), remembered, server=exchange.server)
-        messages.append(Whole("notice", "", [(figures, Ink("muted"))]))
+        messages.append(WholeMessage("notice", "", [(figures, Ink("muted"))]))
     return messages
