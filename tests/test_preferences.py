@@ -142,7 +142,7 @@ def test_what_cannot_be_read_is_said_and_never_written_over(path: Path, content:
 )
 def test_a_line_that_is_not_understood_is_not_written_over(path: Path, line: str, changes: dict[str, Any]) -> None:
     path.write_text(line)
-    with pytest.raises(SettingsRefused, match="mend it there"):
+    with pytest.raises(SettingsRefused, match="correct it there"):
         SettingsFile(path).save(changes)
     assert path.read_text() == line
 

@@ -1,5 +1,6 @@
 """A saved conversation that is read while another one is answered."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -27,14 +28,17 @@ class ReadingScreen(StyledOnce[Chosen | None]):
 
     def __init__(self, chosen: Chosen, *, formatted: bool) -> None:
         super().__init__()
-        self._chosen = chosen
+        self._chosen, shown = chosen, replace(chosen.conversation.tree)
+        if chosen.place is not None and not chosen.place.shown:
+            shown.show(chosen.place.exchange)
+        self._saved = replace(chosen.conversation, tree=shown)
         self._transcript = Transcript(id="transcript")
         self._transcript.set_reactive(Transcript.formatted, formatted)
         self._finding = FindBar(self._transcript, self._transcript)
         self.first_focus = self._transcript
 
     def compose(self) -> ComposeResult:
-        saved = self._chosen.conversation
+        saved = self._saved
         facts = (dated(saved.when), counted(saved.questions, "question"), name_of(saved.model))
         yield Label(printable(f"{saved.title} · {' · '.join(facts)}"), id="head", markup=False)
         yield self._transcript
@@ -50,15 +54,12 @@ class ReadingScreen(StyledOnce[Chosen | None]):
 
     def _show(self) -> None:
         place, messages, begin = self._chosen.place, list[WholeMessage](), list[int]()
-        tree = self._chosen.conversation.tree
-        if place is not None and not place.shown:
-            tree.show(place.exchange)
-        for exchange in self._chosen.conversation.exchanges:
+        for exchange in self._saved.exchanges:
             begin.append(len(messages))
             messages += messages_of(exchange)
         self._transcript.open(messages)
         if place is not None:
-            shown = tree.path.index(place.exchange)
+            shown = self._saved.tree.path.index(place.exchange)
             question, end = [*begin, len(messages)][shown : shown + 2]
             self._transcript.scroll_to_text(range(question + place.answer, end), place.text)
 

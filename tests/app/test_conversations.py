@@ -27,7 +27,7 @@ WHO_GOES_ON = "Llama answered here last; demo model goes on with it. /model org/
 async def test_what_is_answered_is_kept_and_a_new_conversation_says_so(tmp_path: Path) -> None:
     async with new_stage(tmp_path).running() as (pilot, stage):
         await answered(pilot, stage, "One?")
-        await press(pilot, "ctrl+l", brings=lambda: "kept: Ctrl+O finds it" in stage.notice)
+        await press(pilot, "ctrl+l", brings=lambda: "saved: Ctrl+O finds it" in stage.notice)
         assert "One?" not in stage.text
         await answered(pilot, stage, "Two?")
         assert [message.content for message in stage.engine.questions[1].messages] == ["Two?"]
@@ -161,6 +161,17 @@ async def test_a_conversation_whose_folder_was_removed_is_called_kept_only_when_
         shutil.rmtree(tmp_path / "talks")
         await press(pilot, "ctrl+l", brings=lambda: "is not saved: its file has been removed" in stage.notice)
     assert kept(tmp_path) == []
+
+
+async def test_another_conversation_is_not_opened_without_a_word_about_what_is_not_saved(tmp_path: Path) -> None:
+    three(tmp_path)
+    async with new_stage(tmp_path).running() as (pilot, stage):
+        await answered(pilot, stage, "One?")
+        assert stage.screen.saved.store is not None and stage.screen.saved.store.path is not None
+        stage.screen.saved.store.path.unlink()
+        await show_list(pilot, stage, 3)
+        await press(pilot, "enter", brings=lambda: "A store of n-grams." in stage.text)
+        assert [notice for notice in stage.notices if "is not saved: its file has been removed" in notice]
 
 
 async def test_without_a_store_nothing_is_kept_and_the_keys_say_so() -> None:

@@ -21,6 +21,7 @@ from ladechat.widgets.panels.window_panel import WindowPanel
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.steps.answer_steps import NEVER_KNOWN
 from ladechat.widgets.transcript.transcript import NO_TOKENS, Transcript
+from tests.app.listed import kept, new_stage
 from tests.app.stage import (
     SHOWN_ANSWER,
     Driver,
@@ -179,6 +180,16 @@ async def test_a_click_on_a_formatted_answer_says_how_its_tokens_are_shown() -> 
         assert not stage.notices
         async with brings(lambda: stage.notices == [NO_TOKENS], pilot):
             await pilot.click(transcript, offset=(x, y))
+
+
+async def test_a_click_on_a_formatted_answer_whose_steps_are_not_known_says_that(tmp_path: Path) -> None:
+    write(tmp_path / "talks", "a", exchange("One?", "Hello **there**, you."))
+    async with new_stage(tmp_path, opened=kept(tmp_path)[0]).running(SIZE) as (pilot, stage):
+        transcript = stage.app.query_one(Transcript)
+        await press(pilot, "ctrl+g", brings=lambda: any("Hello there" in line.text for line in transcript.lines))
+        before = len(stage.notices)
+        async with brings(lambda: stage.notices[before:] == [NEVER_KNOWN], pilot):
+            await pilot.click(transcript, offset=place_of(stage.app, "there"))
 
 
 @pytest.mark.parametrize("size", [(80, 24), SIZE, (200, 60)])

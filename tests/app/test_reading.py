@@ -77,6 +77,7 @@ async def test_what_another_variant_says_is_read_there(tmp_path: Path) -> None:
         await press(pilot, *"lighthouse", brings=lambda: "another variant: … The lighthouse. …" in rows(stage)[0])
         await press(pilot, "enter", brings=shows(pilot, ReadingScreen))
         await until(lambda: stage.app.screen.get_selected_text() == "lighthouse", pilot)
+        assert "· 3 questions ·" in str(stage.app.screen.query_one("#head", Label).content)
         lines = " ".join(line.text for line in shown(stage.app.screen.query_one(Transcript)))
         assert "By day." in lines and "A pool." not in lines
         await act(pilot, stage.engine.release, brings=lambda: not stage.session.asking)

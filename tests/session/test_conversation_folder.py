@@ -10,7 +10,9 @@ from msgspec.structs import replace
 from ladechat.protocol import encode
 from ladechat.session.conversations import folder as conversation_folder, saved as conversation_file
 from ladechat.session.conversations.saved import (
+    Answered,
     Begun,
+    Branch,
     Continued,
     FileLine,
     Instructed,
@@ -66,10 +68,43 @@ def test_a_file_of_a_later_version_or_without_end_is_not_listed(
     assert ConversationStore(tmp_path).conversations() == []
 
 
-@pytest.mark.parametrize("when", ["soon", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+@pytest.mark.parametrize(
+    "when",
+    [
+        "soon", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00Z",
+        "9999-12-31T23:59:59.999999+00:00",
+    ],
+)  # fmt: skip
 def test_a_time_that_is_none_costs_nothing_else(tmp_path: Path, when: str) -> None:
     write(tmp_path, "a", exchange(), when=when)
     assert questions(ConversationStore(tmp_path)) == [["One?"]]
+    for _ in range(2):
+        assert [one.title for one in ConversationStore(tmp_path).listing().all] == ["One?"]
+
+
+@pytest.mark.parametrize("damaged", range(4))
+def test_an_exchange_that_cannot_be_read_leaves_the_others_in_their_places(tmp_path: Path, damaged: int) -> None:
+    said = [Answered(when="2030-01-01T12:00:00", exchange=exchange(f"{n}?"), after=n - 1) for n in range(3)]
+    variant = Answered(when="2030-01-01T12:00:00", exchange=exchange("3?"), after=1)
+    after = [
+        Branch(number=2),
+        Continued(when="2030-01-01T12:00:00", exchange=exchange("2?", "Yes, and more."), number=2),
+    ]
+    lines = list(map(encode, [Begun(), *said, variant, *after]))
+    lines[1 + damaged] = lines[1 + damaged].replace(b'"question"', b'"quest\xffion"')
+    (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
+    store = ConversationStore(tmp_path)
+    (kept,) = store.conversations()
+    assert kept.questions == [2, 2, 3, 3][damaged], "the last question, or its variant, stands where it stood"
+    answers = {one.question: one.answer for one in (kept.tree.exchanges[number] for number in kept.searched)}
+    expected = {"0?": "Yes.", "1?": "Yes.", "2?": "Yes, and more.", "3?": "Yes."}  # the new state of 2 has all of it
+    gone = "" if damaged == 2 else f"{damaged}?"
+    assert answers == {question: answer for question, answer in expected.items() if question != gone}
+    assert kept.unread == (damaged != 2) and not kept.tree.deleted
+    store.open(kept)
+    store.add(exchange("4?"), after=kept.tree.path[-1])
+    (longer,) = ConversationStore(tmp_path).conversations()
+    assert [one.question for one in longer.exchanges] == [*(one.question for one in kept.exchanges), "4?"]
 
 
 def test_the_title_of_a_copy_has_room_for_saying_so() -> None:
@@ -129,9 +164,27 @@ def test_what_a_program_left_as_deleted_is_removed_after_an_hour(
     assert len(list(tmp_path.iterdir())) == 1
     monkeypatch.setattr(conversation_folder, "SECONDS_TO_UNDO", -1.0)
     store.conversations()
+    ConversationStore(tmp_path).conversations()
     assert len(list(tmp_path.iterdir())) == 1, "this program can still bring it back"
+    os.close(store._locked.pop())  # as the end of the program would
     ConversationStore(tmp_path).conversations()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_brought_back_now_can_be_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "talks", "a", exchange())
+    store = ConversationStore(tmp_path / "talks")
+    (kept,) = store.conversations()
+    store.delete(kept)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", refused)
+        with pytest.raises(PermissionError):
+            store.restore()
+    assert store.restore() == kept and questions(store) == [["One?"]]
+
+
+def refused(path: Path, target: Path) -> Path:
+    raise PermissionError(13, "Permission denied")
 
 
 def test_a_file_of_an_earlier_version_that_replaced_in_two_lines_is_read_and_left_as_it_is(tmp_path: Path) -> None:

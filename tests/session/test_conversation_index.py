@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ladechat.session.conversations import index
-from ladechat.session.conversations.index import NAME
+from ladechat.session.conversations.index import NAME, ConversationIndex
+from ladechat.session.conversations.saved import SavedConversation, read
 from ladechat.session.conversations.search import Listing, ScannedConversations
 from ladechat.session.conversations.store import ConversationStore
 from tests.session.conversations import exchange, forbid, write
@@ -99,6 +100,51 @@ def test_an_index_that_is_missing_or_damaged_is_made_anew(damage: str, tmp_path:
     listing = ConversationStore(tmp_path).listing()
     assert not isinstance(listing, ScannedConversations)
     assert titles(listing, "n-gram") == ["Phrase", "Words"] and len(listing.all) == 3
+
+
+def go_on(done: int, count: int) -> bool:
+    return True
+
+
+def test_an_index_that_another_program_has_made_anew_is_used(tmp_path: Path) -> None:
+    three(tmp_path)
+    files = list[str]()
+
+    def read_file(path: Path) -> SavedConversation | None:
+        files.append(path.name)
+        return read(path)
+
+    one, other = ConversationIndex(tmp_path, read_file), ConversationIndex(tmp_path, read_file)
+    one.update(go_on)
+    (tmp_path / NAME).unlink()
+    other.update(go_on)
+    for number, program in enumerate((one, other, one)):
+        write(tmp_path, f"new{number}", exchange("An n-gram?"))
+        files.clear()
+        program.update(go_on)
+        assert files == [f"new{number}.jsonl"] and len(program.find("n-gram")) == 3 + number
+
+
+def test_two_programs_may_read_the_same_files_at_the_same_time(tmp_path: Path) -> None:
+    three(tmp_path)
+    one, other = ConversationIndex(tmp_path, read), ConversationIndex(tmp_path, read)
+
+    def meanwhile(done: int, count: int) -> bool:
+        other.update(go_on)
+        return True
+
+    one.update(meanwhile)
+    made = (tmp_path / NAME).stat()
+    for program in (one, other):
+        assert titles(program, "n-gram") == ["Phrase", "Words"] and len(program.all) == 3
+        program.update(go_on)
+    assert os.path.samestat(made, (tmp_path / NAME).stat())
+
+
+def test_a_file_with_a_name_that_is_no_text_takes_down_nothing(tmp_path: Path) -> None:
+    store = three(tmp_path)
+    write(tmp_path, "caf\udce9", exchange("n-gram pool?"))
+    assert titles(store.listing(), "n-gram") == ["Phrase", "Words"]
 
 
 def test_an_index_that_is_damaged_while_it_is_used_still_finds(tmp_path: Path) -> None:

@@ -158,6 +158,21 @@ def test_an_opened_conversation_whose_file_is_taken_away_goes_on_whole(tmp_path:
     assert [one.question for one in kept.exchanges] == ["One?", "Two?"] and kept.title == "Title"
 
 
+@pytest.mark.parametrize("content", [b"", b"my notes\n"])
+def test_a_file_that_was_emptied_or_replaced_before_it_is_opened_goes_on_as_a_copy(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = write(tmp_path, "a", exchange("One?"), title="Title")
+    store = ConversationStore(tmp_path)
+    (kept,) = store.conversations()
+    path.write_bytes(content)
+    assert store.open(kept) == kept and "replaced" in store.why_copied
+    store.add(exchange("Two?"))
+    (copy,) = ConversationStore(tmp_path).conversations()
+    assert [one.question for one in copy.exchanges] == ["One?", "Two?"] and copy.path != path
+    assert path.read_bytes() == content
+
+
 def test_what_its_user_has_removed_comes_back_with_nothing_but_another_answer(tmp_path: Path) -> None:
     store = ConversationStore(tmp_path / "talks")
     store.add(exchange("One?"))

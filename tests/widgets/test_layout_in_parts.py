@@ -163,6 +163,19 @@ async def test_what_is_said_meanwhile_is_the_last_when_all_is_there(parts: Parts
         assert lines(transcript) == seen and read(transcript).strip().endswith("lighthouse")
 
 
+async def test_a_place_in_what_was_added_behind_messages_that_wait_stays_in_view(parts: Parts) -> None:
+    async with opened() as (pilot, transcript):
+        transcript.scroll_to_line(10, 0)
+        count = transcript.blocks
+        transcript.add_whole(conversation(3))
+        transcript.scroll_to_text(range(count, count + 6), "Answer 1, which")
+        seen = lines(transcript)
+        assert pilot.app.screen.get_selected_text() == "Answer 1, which"
+        parts.all()
+        assert lines(transcript) == seen and pilot.app.screen.get_selected_text() == "Answer 1, which"
+        assert read(transcript).count("Answer 1,") == 2
+
+
 async def test_a_place_in_a_long_question_unfolds_it(parts: Parts) -> None:
     async with hosted(Transcript(), 40, 10) as (pilot, transcript):
         transcript.open([WholeMessage("user", "You", [("line\n" * 30 + "the lighthouse\nkeeper", UNKNOWN)])])

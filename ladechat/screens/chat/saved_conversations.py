@@ -116,6 +116,7 @@ class SavedConversations:
             self._chat.refuse(STOP_FIRST)
             return False
         self.note_view()
+        lost = self._why_not_saved() if self._session.conversation.begun else ""
         self._session.open(conversation)
         self._opened = self._session.conversation.turn, dated(conversation.when)
         transcript, view = self._chat.view.transcript, conversation.view
@@ -126,6 +127,8 @@ class SavedConversations:
         self._answered_by = conversation.model
         if self._session.state in LOADED:
             self.say_which_model_answers()
+        if lost:
+            self._chat.notify(lost, severity="warning")
         if conversation.unread:
             self._chat.notify(
                 UNREAD.format(counted(conversation.unread, "line"), conversation.path), severity="warning"

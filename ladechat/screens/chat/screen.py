@@ -50,7 +50,7 @@ from ladechat.widgets.prompt.above_prompt import TypedSize, WaitingQuestions
 from ladechat.widgets.prompt.prompt import Prompt
 from ladechat.widgets.sliders.slider import Slider
 from ladechat.widgets.steps.answer_steps import StepPointedAt
-from ladechat.widgets.transcript.transcript import NEW_BELOW, QuestionPointedAt, Transcript
+from ladechat.widgets.transcript.transcript import NEW_BELOW, NO_TOKENS, QuestionPointedAt, Transcript
 
 QUIT_SECONDS = 2.0
 LEAST_PROMPT_ROWS = 3
@@ -297,6 +297,10 @@ class ChatScreen(StyledOnce[None]):
     @on(StepPointedAt)
     def _step_pointed_at(self, event: StepPointedAt) -> None:
         self._looking_back.point_at(event)
+
+    @on(Transcript.FormattedClicked)
+    def _formatted_clicked(self) -> None:
+        self._chat.notify(NO_TOKENS)
 
     @on(QuestionPointedAt)
     def _question_pointed_at(self, event: QuestionPointedAt) -> None:

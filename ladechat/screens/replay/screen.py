@@ -16,6 +16,7 @@ from textual.worker import Worker
 
 from ladechat.catalog import first_questions
 from ladechat.keys import REPLAY_KEYS
+from ladechat.own_keys import with_own_keys
 from ladechat.protocol import ConversationCleared, ConversationOpened, DecoderInfo, Event, ExchangeRemoved, TurnStarted
 from ladechat.screens.footer import leave_out, relabel_pause, say_unit
 from ladechat.screens.styled_once import StyledOnce, bottom
@@ -28,6 +29,7 @@ from ladechat.widgets.inputs import SearchLine
 from ladechat.widgets.later import Frames
 from ladechat.widgets.presenter import Bookmark
 from ladechat.widgets.steps.answer_steps import NEVER_KNOWN, StepPointedAt
+from ladechat.widgets.transcript.transcript import NO_TOKENS, Transcript
 
 LINES_AT_ONCE = 64
 """The number of lines read between two frames: about a millisecond of work."""
@@ -260,6 +262,10 @@ class ReplayScreen(StyledOnce[None]):
     @on(SeekBar.Sought)
     def _sought(self, event: SeekBar.Sought) -> None:
         self._when_read(lambda: self._jump(self.player.place_at(event.fraction)))
+
+    @on(Transcript.FormattedClicked)
+    def _formatted_clicked(self) -> None:
+        self.notify(with_own_keys(NO_TOKENS, self.app))
 
     @on(StepPointedAt)
     def _step_pointed_at(self, event: StepPointedAt) -> None:

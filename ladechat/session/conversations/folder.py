@@ -39,6 +39,7 @@ class ConversationFolder:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or user_data_path("ladechat") / "conversations"
         self.deleted: list[Listed] = []
+        self._locked: list[int] = []  # descriptors of their files, so that no other program removes them
         self.problem = ""
         self._index: ConversationIndex | None = None
 
@@ -49,6 +50,8 @@ class ConversationFolder:
         while self.deleted:
             with contextlib.suppress(OSError):
                 self.deleted.pop().path.with_suffix(DELETED).unlink()
+        while self._locked:
+            os.close(self._locked.pop())
 
     def conversations(self) -> list[SavedConversation]:
         """Read all saved conversations, the latest first. `problem` says why some could not be read."""
@@ -130,9 +133,11 @@ class ConversationFolder:
             if not lock(descriptor):
                 raise ConversationInUse(conversation.title)
             conversation.path.rename(conversation.path.with_suffix(DELETED))
-        finally:
+        except (ConversationInUse, OSError):
             os.close(descriptor)
+            raise
         self.deleted.append(conversation)
+        self._locked.append(descriptor)
 
     def restore(self) -> Listed:
         """Restore the conversation that was deleted last.
@@ -140,9 +145,10 @@ class ConversationFolder:
         Raises:
             OSError: it cannot be restored.
         """
-        conversation = self.deleted.pop()
+        conversation = self.deleted[-1]
         conversation.path.with_suffix(DELETED).rename(conversation.path)
-        return conversation
+        os.close(self._locked.pop())
+        return self.deleted.pop()
 
     def _purge(self) -> None:
         """Remove the files of conversations that were deleted by programs that have crashed."""
@@ -150,7 +156,21 @@ class ConversationFolder:
         for path in set(matching(self.folder, f"*{DELETED}")) - own:
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_ctime > SECONDS_TO_UNDO:
-                    path.unlink()
+                    _remove_unlocked(path)
+
+
+def _remove_unlocked(path: Path) -> None:
+    """Remove a file, unless a program has locked it.
+
+    Raises:
+        OSError: it is gone, or cannot be removed.
+    """
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        if lock(descriptor):
+            path.unlink()
+    finally:
+        os.close(descriptor)
 
 
 def lock(descriptor: int) -> bool:

@@ -63,6 +63,7 @@ class ConversationIndex:
         self._folder, self._read = folder, read
         self._path = folder / NAME
         self._database: sqlite3.Connection | None = None
+        self._opened_file: os.stat_result | None = None
         self._updating = Lock()
         self._listed: dict[int, IndexedConversation] = {}  # by the key in the database, in the order of the list
         self.all: list[IndexedConversation] = []
@@ -80,8 +81,9 @@ class ConversationIndex:
             except sqlite3.Error as error:
                 if _is_busy(error):
                     raise
+                damaged = self._is_open
                 self.close()
-                for path in (self._path, self._path.with_name(f"{NAME}-journal")):
+                for path in (self._path, self._path.with_name(f"{NAME}-journal")) if damaged else ():
                     with contextlib.suppress(OSError):
                         path.unlink()
                 self._update(go_on)
@@ -129,14 +131,23 @@ class ConversationIndex:
         self._listed = dict(sorted(listed, key=lambda pair: sort_key(pair[1]), reverse=True))
         self.all = list(self._listed.values())
 
+    @property
+    def _is_open(self) -> bool:
+        """Whether the opened file is still there: another program may have made the database anew."""
+        try:
+            return self._opened_file is not None and os.path.samestat(self._opened_file, self._path.stat())
+        except OSError:
+            return False
+
     def _opened(self) -> sqlite3.Connection:
         """Return the database, which is created if it is missing, or of another version."""
-        if self._database is not None and self._path.exists():
+        if self._database is not None and self._is_open:
             return self._database
         self.close()
         with contextlib.suppress(FileExistsError):
             os.close(create_private(self._path))
         self._database = database = sqlite3.connect(self._path, check_same_thread=False)
+        self._opened_file = self._path.stat()
         database.execute("PRAGMA secure_delete = ON")
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if version != VERSION:
@@ -172,23 +183,26 @@ _MATCHING = "SELECT rowid FROM said WHERE said MATCH ? ORDER BY rowid DESC LIMIT
 _KNOWN = "SELECT id, name, size, changed FROM conversation"
 _LISTED = "SELECT id, name, title, moment, model, questions, pinned FROM conversation"
 _ADDED = (
-    "INSERT INTO conversation (name, size, changed, title, moment, model, questions, pinned) "
+    "INSERT OR IGNORE INTO conversation (name, size, changed, title, moment, model, questions, pinned) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
 def _add(database: sqlite3.Connection, one: SavedConversation, size: int, changed: int) -> None:
     row = (one.path.name, size, changed, one.title, one.when.timestamp(), one.model, one.questions, one.pinned)
-    key = database.execute(_ADDED, row).lastrowid
+    added = database.execute(_ADDED, row)
+    if not added.rowcount:
+        return  # another program has just added it
     text = _apart(one.folded).replace(BETWEEN, END_OF_MESSAGE)
-    database.execute("INSERT INTO said (rowid, text) VALUES (?, ?)", (key, text))
+    database.execute("INSERT INTO said (rowid, text) VALUES (?, ?)", (added.lastrowid, text))
 
 
 def _files(folder: Path) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield the names of the files in the folder, each with its size, and its last change in nanoseconds."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.endswith(SUFFIX):
+            is_text = entry.name == entry.name.encode(errors="ignore").decode()  # SQLite takes nothing else
+            if is_text and entry.name.endswith(SUFFIX):
                 with contextlib.suppress(OSError):
                     about = entry.stat()
                     yield entry.name, (about.st_size, about.st_mtime_ns)

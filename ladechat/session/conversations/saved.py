@@ -25,7 +25,6 @@ COPY = " (copy)"
 """The end of the title of a copy."""
 BETWEEN = "\0"
 """Separates two messages in the searched text: nobody types it, so no phrase is found across two messages."""
-_SPACES = str.maketrans("\n\r\t", "   ")
 
 
 class FileLine(Struct, frozen=True, kw_only=True, tag_field="line"):
@@ -71,6 +70,10 @@ class Branch(FileLine, frozen=True, tag="branch"):
     shown: bool = True
 
 
+class Lost(FileLine, frozen=True, tag="lost"):
+    """An exchange that could not be read had this number: those after it keep theirs."""
+
+
 class Instructed(FileLine, frozen=True, tag="system"):
     """The system prompt from this line on, as the user entered it; "" if there is none."""
 
@@ -99,7 +102,7 @@ class Viewed(FileLine, frozen=True, tag="view"):
     row: Count = 0
 
 
-Changed = Answered | Continued | Removed | Branch | Renamed | Instructed | Pinned | Viewed
+Changed = Answered | Continued | Removed | Branch | Lost | Renamed | Instructed | Pinned | Viewed
 """What a line after the first says."""
 
 
@@ -151,8 +154,8 @@ class SavedConversation:
     def when(self) -> datetime:
         """The time of the last answer, also if another variant is shown, in the local time zone."""
         try:
-            return datetime.fromisoformat(self.tree.times[-1]).astimezone()
-        except (ValueError, OverflowError):  # written by another program
+            return datetime.fromtimestamp(datetime.fromisoformat(self.tree.times[-1]).timestamp()).astimezone()
+        except (ValueError, OverflowError, OSError):  # written by another program
             return datetime.fromtimestamp(0).astimezone()
 
     @property
@@ -170,7 +173,7 @@ class SavedConversation:
     def folded(self) -> str:
         """The searched text: title and messages, separated by `BETWEEN`, case-folded and without line breaks."""
         texts = (text.replace(BETWEEN, " ") for text in (self.title, *self.messages))
-        return BETWEEN.join(texts).translate(_SPACES).casefold()
+        return BETWEEN.join(texts).replace("\n", " ").replace("\r", " ").replace("\t", " ").casefold()
 
 
 def shortened(text: str) -> str:
@@ -194,6 +197,9 @@ def title_of_copy(title: str) -> str:
 _decode_first = msgspec.json.Decoder(Begun).decode
 _decode_line = msgspec.json.Decoder(Changed).decode
 
+EXCHANGE = b'{"line":"exchange"'
+"""The beginning of a line with an exchange."""
+
 
 def read(path: Path) -> SavedConversation | None:
     """Read a file; return None if it is not a conversation, or has no answer.
@@ -210,14 +216,18 @@ def read(path: Path) -> SavedConversation | None:
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
     tree, end = ExchangeTree(), ROOT  # the exchange after which the next one stands
+    lost = dict[int, int]()  # of each exchange that cannot be read, the one before it
     title, system, pinned, view = "", None, False, None
     changes = tuple(_decoded(lines[1:]))
     for line in changes:
         match line:
             case Answered():
-                end = line.after if line.after in tree.parents or line.after == ROOT else end
+                after = None if line.after is None else lost.get(line.after, line.after)
+                end = after if after in tree.parents or after == ROOT else end
                 end = tree.add(_with_system(line.exchange, system), end, line.when)
-            case Continued() if end != ROOT:
+            case Continued() if end != ROOT or line.number in lost:
+                if line.number in lost:  # the new state has all that was lost
+                    tree.parents[line.number] = lost.pop(line.number)
                 end = line.number if line.number in tree.parents else end
                 exchange = _with_system(line.exchange, tree.exchanges[end].system)
                 tree.exchanges[end], tree.times[end] = exchange, line.when
@@ -228,6 +238,8 @@ def read(path: Path) -> SavedConversation | None:
             case Branch() if line.number in (tree.parents if line.shown else tree.path):
                 (tree.show if line.shown else tree.delete)(line.number)
                 end = tree.path[-1]
+            case Lost():
+                lost[tree.skip()] = end
             case Renamed():
                 title = shortened(line.title)
             case Instructed():
@@ -236,7 +248,7 @@ def read(path: Path) -> SavedConversation | None:
                 pinned = line.pinned
             case Viewed():
                 view = line
-    unread = sum(map(bool, lines[1:])) - len(changes)
+    unread = sum(map(bool, lines[1:])) - len(changes) + len(lost)
     return SavedConversation(path, changes, tree, title, system, pinned, view, unread) if tree.path else None
 
 
@@ -250,4 +262,5 @@ def _decoded(lines: list[bytes]) -> Iterator[Changed]:
         try:
             yield _decode_line(line)
         except (msgspec.DecodeError, ValueError, RecursionError):
-            continue
+            if line.startswith(EXCHANGE) and line.endswith(b"}"):  # else it was broken off, and got no number
+                yield Lost()

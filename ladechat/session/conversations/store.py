@@ -31,7 +31,6 @@ from ladechat.session.conversations.saved import (
     Renamed,
     SavedConversation,
     Viewed,
-    read,
     shortened,
     title_of_copy,
 )
@@ -161,8 +160,8 @@ class ConversationStore(ConversationFolder):
     def open(self, conversation: SavedConversation) -> SavedConversation:
         """Continue a saved conversation, without writing anything yet.
 
-        If its file is gone, cannot be written, or is open in another program, the next answer creates a copy, marked as
-        such in its title; `path` is None until then.
+        If its file is gone or replaced, cannot be written, or is open in another program, the next answer creates a
+        copy, marked as such in its title; `path` is None until then.
 
         Returns:
             The conversation as its file has it now.
@@ -177,8 +176,12 @@ class ConversationStore(ConversationFolder):
         except OSError as error:
             self.why_copied = f"cannot be written ({error.strerror or error})"
         else:
-            self.path, self._descriptor, self._size = conversation.path, descriptor, os.fstat(descriptor).st_size
-            conversation = read(conversation.path) or conversation
+            if (now := self.read(conversation.path)) is None:
+                self.why_copied = "has been emptied or replaced"
+                os.close(descriptor)
+            else:
+                self.path, self._descriptor, self._size = conversation.path, descriptor, os.fstat(descriptor).st_size
+                conversation = now
         self.title = title_of_copy(conversation.title) if self.why_copied else conversation.given_title
         self._lines += conversation.lines
         self._written = 0 if self.why_copied else len(self._lines)

@@ -7,6 +7,8 @@ from ladechat.protocol import Exchange
 
 ROOT = -1
 """Stands for the exchange before the first one."""
+UNREADABLE = Exchange(question="", answer="", token_ids=[], model="", decoder="")
+"""Stands for an exchange that cannot be read. It has no parent, and is never shown."""
 
 
 @dataclass
@@ -55,6 +57,12 @@ class ExchangeTree:
         else:
             self.show(number)
         return number
+
+    def skip(self) -> int:
+        """Leave out a number, for an exchange that cannot be read; return it."""
+        self.exchanges.append(UNREADABLE)
+        self.times += self.times[-1:] or [""]
+        return len(self.exchanges) - 1
 
     def show(self, number: int) -> None:
         """Show an exchange, also a deleted one, and the latest after it."""

@@ -136,6 +136,11 @@ class Block:
         if not self.waits:
             self._lay_out()
 
+    @property
+    def has_steps(self) -> bool:
+        """Whether the steps of its tokens are known."""
+        return any(ink.kind == "step" for _, ink in self._parts)
+
     def has_step(self, turn: int, step: int) -> bool:
         return any((ink.turn, ink.step) == (turn, step) and ink.kind == "step" for _, ink in self._parts)
 

@@ -223,7 +223,7 @@ class MessageLines(ScrollView, can_focus=True):
         """Lay out some waiting messages: those below the view in order, then those above it in reverse order."""
         self._next_part = None
         until = monotonic() + PART_SECONDS
-        if self._blocks.gap or (self._blocks.waiting and not self._lines_must_stay):
+        if self._gap_is_below or not (self.laid_out or self._lines_must_stay):
             self._lay_out_more(lambda lines: lines > 0 and monotonic() >= until)
         self._continue()
 
@@ -232,11 +232,10 @@ class MessageLines(ScrollView, can_focus=True):
             self._lay_out_more(lambda _: False)
 
     def _lay_out_more(self, enough: Callable[[int], bool]) -> None:
-        """Lay out waiting messages below the view, which moves no visible line, or else those above all others. The
-        view stays, unless it is scrolling to the start.
+        """Lay out waiting messages in the middle, or else those above all others. The view stays, unless it is
+        scrolling to the start.
         """
-        blocks, top = self._blocks, self.scroll_offset.y
-        below = bool(blocks.gap)
+        blocks, top, below = self._blocks, self.scroll_offset.y, self._gap_is_below
         lines = self._lay_out(blocks.gap or range(blocks.waiting - 1, -1, -1), enough)
         self._redraw()
         self._grow()
@@ -249,6 +248,14 @@ class MessageLines(ScrollView, can_focus=True):
             down = Offset(0, lines)
             self._found_at = Selection(*(place if place is None else place + down for place in self._found_at))
             self.screen.selections = {self: self._found_at}
+
+    @property
+    def _gap_is_below(self) -> bool:
+        """Whether the waiting messages in the middle are below the top of the view, where they move no visible line.
+        Messages that were added behind them may be in view.
+        """
+        gap = self._blocks.gap
+        return bool(gap) and self._blocks.start(gap.start) > self.scroll_offset.y
 
     @property
     def _lines_must_stay(self) -> bool:

@@ -32,6 +32,7 @@ SHARE_FOR_FORMATTING = 0.2
 NEW_BELOW = " ↓ more below · End "
 BELOW_MARK = " ↓ more below "
 """Shown while a step is marked, when End shows the answer's last step."""
+
 NO_TOKENS = "Formatted text has no tokens to click: Ctrl+G shows them."
 
 
@@ -69,6 +70,9 @@ class Transcript(MessageLines):
     palette: reactive[Palette] = reactive(Palette)
     formatted: reactive[bool] = reactive(False)
     """Whether answers are formatted as Markdown. If not, or while a step is marked, they have the steps' colours."""
+
+    class FormattedClicked(Message):
+        """The user has clicked a formatted answer whose steps are known."""
 
     @dataclass
     class Picked(Message):
@@ -377,8 +381,8 @@ class Transcript(MessageLines):
 
     def on_click(self, event: events.Click) -> None:
         """Post `StepPointedAt` for a click on a token, `QuestionPointedAt` for one on a question, `Picked` for one on
-        an offered question; fold or unfold a long question, or thoughts, for one on the hint below. For one in a
-        formatted answer, say how its tokens are shown.
+        an offered question; fold or unfold a long question, or thoughts, for one on the hint below. Post
+        `FormattedClicked` for one on a formatted answer.
 
         A click at the end of a drag that selected text does nothing.
         """
@@ -402,7 +406,7 @@ class Transcript(MessageLines):
         elif ink.kind == "answer":
             self.post_message(StepPointedAt(None, 0, 0))
         elif block.kind == "model" and self._shows_formatted and offset.x < len(block.lines[place].text):
-            self.app.notify(with_own_keys(NO_TOKENS, self.app))
+            self.post_message(self.FormattedClicked() if block.has_steps else StepPointedAt(None, 0, 0))
 
 
 def _ink(step: protocol.Step, token: int) -> Ink:
