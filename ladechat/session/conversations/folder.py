@@ -156,21 +156,9 @@ class ConversationFolder:
         for path in set(matching(self.folder, f"*{DELETED}")) - own:
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_ctime > SECONDS_TO_UNDO:
-                    _remove_unlocked(path)
-
-
-def _remove_unlocked(path: Path) -> None:
-    """Remove a file, unless a program has locked it.
-
-    Raises:
-        OSError: it is gone, or cannot be removed.
-    """
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        if lock(descriptor):
-            path.unlink()
-    finally:
-        os.close(descriptor)
+                    with path.open("rb") as file:
+                        if lock(file.fileno()):  # else its program still runs, and may restore it
+                            path.unlink()
 
 
 def lock(descriptor: int) -> bool:
