@@ -19,7 +19,7 @@ SHORT = "Write a Python function that reverses a string."
 """Its answer fits the smallest screen, question and all."""
 
 PANELS = (
-    r"Jacobi window.* W 5 · N 3",
+    r"window .*W 5 · N 3",
     r"n-gram pool.* (\d+ n-grams|a guess in \d+ %)",
     r"\d+(/| of )\d+ reached draft",
     r"[\d.]+ tokens a pass +[\d.]+ tok/s|times disagree",
