@@ -88,7 +88,7 @@ def test_a_session_is_recorded_to_its_end_and_stepped_through(start: Start, tmp_
 def texts_and_panels(screen: str) -> tuple[list[str], list[str]]:
     """The conversation below the title, which only the chat has, and the panels beside it, without the scroll bar."""
     rows = screen.splitlines()[:20]
-    return [row[:38] for row in rows[1:]], [row[40:] for row in rows]
+    return [row[:40] for row in rows[1:]], [row[42:] for row in rows]
 
 
 def loaded_libraries(process: int) -> list[str]:
