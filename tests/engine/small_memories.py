@@ -10,14 +10,14 @@ from functools import partialmethod
 from typing import Any
 
 from ladechat.decoder.drafters.ngram_pool import NGramPool
-from ladechat.decoder.drafters.recycling import RecyclingDrafter
+from ladechat.decoder.drafters.recycling import Successors
 from ladechat.decoder.drafters.suffix import SuffixDrafter
 from ladechat.shell.cli import main
 
 ROOM: dict[Callable[..., Any], dict[str, int]] = {
     NGramPool: {"capacity_bytes": 1 << 20},
     SuffixDrafter: {"capacity": 2048},
-    RecyclingDrafter: {"capacity": 256},
+    Successors: {"capacity": 256},
 }
 
 

@@ -121,7 +121,9 @@ def test_attention_is_only_swapped_where_the_model_asks_for_it_by_name(library: 
     assert eager.config._attn_implementation == "eager"
     assert swapped(tiny_model("deepseek_v32"), library).config._attn_implementation == "sdpa"
     assert swapped(tiny_model("gemma2"), library).config._attn_implementation == ATTENTION
-    assert swapped(random_model(3, "gemma2"), library).config._attn_implementation == "sdpa"  # which ignores its cap
+    capped = random_model(3, "gemma2")
+    ignored = capped.config._attn_implementation == "sdpa"  # some versions let it have one that ignores its cap
+    assert swapped(capped, library).config._attn_implementation == ("sdpa" if ignored else ATTENTION)
 
 
 @pytest.mark.parametrize(
