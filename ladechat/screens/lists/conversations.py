@@ -153,13 +153,12 @@ class ConversationsScreen(StyledOnce[Chosen | None]):
             facts.append("open")
         if conversation.pinned:
             facts.insert(0, "pinned")
-        row = Content.assemble((printable(conversation.title), "bold"), "\n", " · ".join(facts))
-        place = self._place(conversation)
+        title, place = (f"{printable(conversation.title)}\n", "bold"), self._place(conversation)
         if place is None:
-            return row
+            return Content.assemble(title, " · ".join(facts))
         before, found, after = printable(place.excerpt).partition(printable(" ".join(place.text.split())))
         other = "" if place.shown else "another variant: "
-        return Content.assemble(row, f" · {other}… {before}", (found, "bold"), f"{after} …")
+        return Content.assemble(title, f"{other}… {before}", (found, "bold"), " · ".join([f"{after} …", *facts]))
 
     def _place(self, conversation: Listed) -> MatchPlace | None:
         """Return the place that the search has found in a conversation."""
