@@ -166,7 +166,7 @@ async def test_what_is_to_go_on_waits_for_the_model_to_load_and_is_seen_to_wait(
 async def test_an_answer_of_another_model_cannot_go_on_and_the_sentence_says_so(tmp_path: Path) -> None:
     async with Stage(FakeEngine()).running() as (pilot, stage):
         await answered(pilot, stage, "One?")
-        async with brings(lambda: "only its own can be continued" in stage.notice, pilot):
+        async with brings(lambda: "can continue only its own" in stage.notice, pilot):
             stage.session.conversation.use_model("owner/other")
             await ask(pilot, "/continue")
         assert not stage.asking and len(stage.engine.questions) == 1
