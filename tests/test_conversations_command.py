@@ -53,6 +53,11 @@ def test_a_conversation_is_shown_as_it_was_written_in_a_pipe(folder: Path) -> No
     assert shown.startswith("## You\n\nWhat is the pool?\n\n## Llama\n\nA **store** of n-grams.\n\n## You\n\nAnd W?")
 
 
+@pytest.mark.parametrize("start", ["aaaa", "2020-01-02", "WHAT"])
+def test_the_start_of_a_name_or_title_is_enough_to_show_it(folder: Path, start: str) -> None:
+    assert "What is the pool?" in check_runs("conversations", "show", start).stdout
+
+
 def test_a_conversation_is_made_a_page_markdown_or_json(folder: Path, tmp_path: Path) -> None:
     for ending, words in ((".html", "<h1>Greetings</h1>"), (".md", "# Greetings\n"), (".json", '"title": "Greetings"')):
         check_runs("conversations", "export", "greetings", tmp_path / f"out{ending}")
@@ -74,7 +79,8 @@ def test_a_conversation_is_renamed(folder: Path) -> None:
 
 
 def test_only_a_whole_name_or_title_deletes_and_nothing_is_left(folder: Path) -> None:
-    check_refused("conversations", "delete", "Greet", says="There is no conversation 'Greet'")
+    for start in ("Greet", "bbbb", "2020-01-01"):
+        check_refused("conversations", "delete", start, says=f"There is no conversation {start!r}")
     assert check_runs("conversations", "delete", "greetings").stdout == "Deleted: Greetings\n"
     assert titles() == ["What is the pool?"]
     assert not [path for path in folder.iterdir() if "bbbbbbbb" in path.name]

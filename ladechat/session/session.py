@@ -304,6 +304,7 @@ class Session(ReplaceableEngine):
             case TurnFinished():
                 self._step_due = False
                 self._follow_turn(event)
+                self.set_pace(self.pace.pause(False))  # the pause was for this answer
                 self.conversation.answered(event, self.requested.decoder)
                 self._return_question()
                 self._ask_next()

@@ -14,6 +14,7 @@ from ladechat.preferences import Preferences
 from ladechat.refusing import fail, joined_with
 from ladechat.session.conversations.folder import ConversationFolder
 from ladechat.session.conversations.saved import SavedConversation
+from ladechat.session.conversations.search import Listed
 from ladechat.session.conversations.store import ConversationStore
 
 MOST_NAMES = 5
@@ -38,14 +39,14 @@ def latest(store: ConversationStore | None) -> SavedConversation:
 def named(folder: ConversationFolder, name: str, *, whole: bool = False) -> SavedConversation:
     """Return the conversation of this name; if there is none, or several, end the program with a message.
 
-    The name is that of its file, or the end of that, as `short_name` returns it; or its title, or, unless the `whole`
-    is wanted, the start of it.
+    The name is that of its file, or the end of that, as `short_name` returns it; or its title; or, unless the `whole`
+    is wanted, the start of one of them.
     """
     wanted = " ".join(name.split()).casefold()
     listed = folder.listing().all
-    by_file = [one for one in listed if wanted in (one.path.stem.casefold(), short_name(one.path).casefold())]
+    by_file = [one for one in listed if wanted in _names(one)[1:]]
     by_title = [one for one in listed if one.title.casefold() == wanted]
-    begun = [one for one in listed if wanted and not whole and one.title.casefold().startswith(wanted)]
+    begun = [one for one in listed if wanted and not whole and any(name.startswith(wanted) for name in _names(one))]
     found = by_file or by_title or begun
     if len(found) > 1:
         names = joined_with("or", [short_name(one.path) for one in found[:MOST_NAMES]])
@@ -53,8 +54,12 @@ def named(folder: ConversationFolder, name: str, *, whole: bool = False) -> Save
     saved = folder.read(found[0].path) if found else None
     if saved is None:
         why = f" ({folder.problem})" if folder.problem else ""
-        fail(f"There is no conversation {name!r}{why}; ladechat conversations list names them all.")
+        fail(f"There is no conversation {name!r}{why}; ladechat conversations list WORDS finds it by what it says.")
     return saved
+
+
+def _names(listed: Listed) -> tuple[str, str, str]:
+    return listed.title.casefold(), listed.path.stem.casefold(), short_name(listed.path).casefold()
 
 
 def short_name(path: Path) -> str:

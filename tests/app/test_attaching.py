@@ -88,6 +88,9 @@ async def test_paths_behind_commands_are_completed_by_tab_and_never_by_enter() -
         await press(pilot, "enter", brings=lambda: "has to end" in stage.notice and stage.prompt == "/export note")
         await press(pilot, "ctrl+a", *"/model ./s", "tab", brings=lambda: stage.prompt == "/model ./src/")
         await press(pilot, "ctrl+a", *"/model s", brings=lambda: stage.prompt == "/model s" and not shown.display)
+        await press(pilot, "ctrl+a", *"/race See @no", brings=lambda: shown.display and shown.option_count == 1)
+        for no_path in ("/system ./s", "/system @no", "/rename Of @no", "/save ./s"):
+            await press(pilot, "ctrl+a", *no_path, brings=lambda: stage.prompt == no_path and not shown.display)
 
 
 async def test_what_is_too_long_for_the_model_is_said_before_it_is_sent_and_stays_to_be_shortened(folder: Path) -> None:
@@ -107,6 +110,11 @@ async def test_a_file_that_is_not_there_is_said_before_it_is_missed(folder: Path
         line = stage.app.query_one(TypedSize)
         await press(pilot, *"@note.txt @notes.txt", brings=lambda: "there is no file note.txt" in said(stage))
         assert line.has_class("-warns") and said(stage).startswith("with notes.txt (")
+        held = "There is no file note.txt. Enter again sends the question as it is."
+        await press(pilot, "enter", brings=lambda: stage.notice == held and stage.prompt == "@note.txt @notes.txt")
+        assert stage.asked == []
+        await press(pilot, "enter", brings=lambda: len(stage.asked) == 1 and not stage.asking)
+        await press(pilot, *"@note.txt", "enter", brings=lambda: len(stage.notices) == 2 and stage.asked[1:] == [])
         await press(pilot, "ctrl+a", *"@property of me@example.com", brings=lambda: not line.display)
 
 

@@ -52,6 +52,16 @@ async def test_the_right_arrow_takes_one_step_while_paused_and_none_while_not() 
         assert HINT in stage.status
 
 
+async def test_a_pause_ends_with_its_answer() -> None:
+    async with held().running() as (pilot, stage):
+        await paused(pilot, stage)
+        while stage.asking:
+            before = stage.engine.steps_done
+            await press(pilot, "right", brings=lambda: stage.engine.steps_done > before or not stage.asking)
+        assert "paused" not in stage.status and not stage.session.pace.paused
+        await ask(pilot, "Two?", brings=lambda: len(stage.asked) == 2 and not stage.asking)
+
+
 async def test_brackets_walk_through_the_table_of_rates_and_the_status_line_says_which() -> None:
     async with held().running(size=(120, 40)) as (pilot, stage):
         await answering(pilot, stage)

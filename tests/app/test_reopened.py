@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from ladechat.protocol import Settings, packed
+from ladechat.protocol import Settings, encode, packed
 from ladechat.screens.chat.looking_back import STEPS_DROPPED
+from ladechat.session.conversations.saved import Answered, Viewed
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.widgets.flow import Ink
 from ladechat.widgets.formatting import REOPENED
@@ -167,6 +168,16 @@ async def test_the_view_is_as_it_was_left(tmp_path: Path, width: int, height: in
         stage.screen.saved.open(kept(tmp_path)[0])
         await until(lambda: stage.app.query_one(Transcript).follows_end and "Two?" in stage.text, pilot)
         assert not stage.app.query_one(Transcript).formatted
+
+
+async def test_an_answer_that_came_elsewhere_since_is_in_view(tmp_path: Path) -> None:
+    path = write(tmp_path / "talks", "a", exchange("One?", LONG))
+    lines = Viewed(formatted=True, message=0), Answered(when="2030-01-02T12:00:00", exchange=exchange("Two?", "New."))
+    with path.open("ab") as file:
+        file.write(b"".join(map(encode, lines)))
+    async with reopened(tmp_path).ready() as (pilot, stage):
+        await until(lambda: stage.app.query_one(Transcript).follows_end and "New." in stage.text, pilot)
+        assert stage.app.query_one(Transcript).formatted
 
 
 async def test_the_settings_of_the_last_answer_are_shown_and_taken_again_by_a_command(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from textual.selection import Selection
 
 from ladechat.screens.chat.context import STOP_FIRST
-from ladechat.screens.chat.questions import DELETED, ONLY_FIRST, ONLY_VARIANT, VARIANT_DELETED
+from ladechat.screens.chat.questions import CHOSEN, DELETED, LAST_CHOSEN, ONLY_FIRST, ONLY_VARIANT, VARIANT_DELETED
 from ladechat.session.conversations.store import ConversationStore
 from ladechat.session.recordings.recording import Recording
 from ladechat.widgets.transcript.transcript import Transcript
@@ -127,7 +127,9 @@ async def test_an_earlier_question_is_edited_and_all_that_came_after_it_comes_ba
     async with five(tmp_path).running(SIZE) as (pilot, stage):
         await three_asked(pilot, stage)
         await press(pilot, "alt+up", "alt+up", brings=lambda: chosen(stage) == "Two?")
-        assert "Question 2 of 3" in where(stage) and "Delete" in footer_names(stage.app)
+        assert where(stage) == CHOSEN.format(2, 3) and "Delete" in footer_names(stage.app)
+        await press(pilot, "alt+down", brings=lambda: where(stage) == LAST_CHOSEN.format(3, 3))
+        await press(pilot, "alt+up", brings=lambda: chosen(stage) == "Two?")
         await press(pilot, "ctrl+t", brings=lambda: stage.prompt == "Two?")
         assert "Editing question 2 of 3" in where(stage)
         await press(pilot, "!", "escape", brings=lambda: stage.prompt == "" and "Question 2" in where(stage))
@@ -206,6 +208,21 @@ async def test_deleting_a_variant_says_that_another_stands_in_its_place(tmp_path
         assert stage.notice == VARIANT_DELETED
         await press(pilot, "alt+up", "delete", brings=lambda: stage.notice == ONLY_FIRST)
         await ask(pilot, "/undelete", brings=lambda: "second" in stage.text)
+
+
+async def test_what_takes_the_place_of_a_deleted_variant_is_in_view_and_so_is_what_comes_back(tmp_path: Path) -> None:
+    async with new_stage(tmp_path, "first", "line\n" * 60, "second").running((80, 24)) as (pilot, stage):
+        await answered(pilot, stage, "One?")
+        await answered(pilot, stage, "Long?", times=2)
+        await press(pilot, "alt+up", "alt+up", "ctrl+r", brings=lambda: "second" in stage.text and not stage.asking)
+        transcript = stage.app.query_one(Transcript)
+
+        def in_view(text: str) -> bool:
+            return any(text in line.text for line in shown(transcript))
+
+        await press(pilot, "alt+up", "delete", brings=lambda: "Long?" in stage.text and in_view("first"))
+        assert not transcript.follows_end
+        await ask(pilot, "/undelete", brings=lambda: in_view("second"))
 
 
 async def test_f8_copies_the_answer_to_the_chosen_question(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from ladechat.widgets.transcript.transcript import QuestionPointedAt
 
 EDITING = "Editing question {} of {}. It stays, too, with all after it; Esc cancels."
 CHOSEN = "Question {} of {}. What you ask follows it; all after it stays as a variant."
+LAST_CHOSEN = "Question {} of {}. What you ask follows it."
 ONLY_VARIANT = "There is no other variant of this question: Ctrl+R answers it again, Ctrl+T edits it."
 ONLY_FIRST = "The first question stays, as it has no other variant. Ctrl+L begins a new conversation."
 DELETED = "Deleted, with all after it. /undelete brings it back."
@@ -93,8 +94,12 @@ class Questions:
             for place, (block, number) in enumerate(zip(self._presenter.now.exchanges, tree.path, strict=False)):
                 of = variants[tree.parents[number]]
                 self._transcript.label(block, of.index(number) + 1, len(of), chosen=place == self._presenter.chosen)
-        text, at = (CHOSEN, self._presenter.chosen) if self._editing is None else (EDITING, self._editing)
-        said = "" if at is None else text.format(at + 1, len(conversation.exchanges))
+        count, at, text = len(conversation.exchanges), self._presenter.chosen, CHOSEN
+        if self._editing is not None:
+            at, text = self._editing, EDITING
+        elif at == count - 1:
+            text = LAST_CHOSEN
+        said = "" if at is None else text.format(at + 1, count)
         said = with_own_keys(said, self._chat.screen.app, "leave_editing")
         if said != self._where.content:
             self._where.display = bool(said)
@@ -203,6 +208,7 @@ class Questions:
             tree, place = self._session.conversation.tree, self._presenter.chosen
             deleted = self._session.apply(Branch(number=tree.path[place], shown=False))
             self._choose(None)
+            self._show_question(place)
             replaced = VARIANT_DELETED if len(tree.path) > place else DELETED
             self._chat.notify(replaced if deleted else ONLY_FIRST)
 
@@ -212,8 +218,10 @@ class Questions:
         if not deleted:
             self._chat.refuse(NOTHING_DELETED)
         elif self._may_act():
-            self._session.apply(Branch(number=deleted[-1]))
+            number = deleted[-1]
+            self._session.apply(Branch(number=number))
             self._choose(None)
+            self._show_question(self._session.conversation.tree.path.index(number))
 
     def _choose(self, place: int | None) -> None:
         """Choose a question, and scroll to it, or choose none, and follow the end."""
@@ -222,8 +230,13 @@ class Questions:
             self._transcript.anchor()
         else:
             self._presenter.inspection.leave()
-            self._transcript.show_place(self._presenter.now.exchanges[place], 0, "")
+            self._show_question(place)
         self._session.changed()
+
+    def _show_question(self, place: int) -> None:
+        """Scroll to a question, if there is one at this place."""
+        for block in self._presenter.now.exchanges[place : place + 1]:
+            self._transcript.show_place(block, 0, "")
 
     def _may_act(self) -> bool:
         """Return whether there is a question, and none is being answered; else report that."""

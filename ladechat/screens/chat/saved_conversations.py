@@ -159,7 +159,8 @@ class SavedConversations:
     def say_which_model_answers(self) -> None:
         """Report if an opened conversation was answered by another model than the one that is loaded."""
         before, self._answered_by = self._answered_by, ""
-        if before not in ("", self._session.conversation.model, *self._models.failed):
+        same = name_of(before) == name_of(self._session.conversation.model)  # in a folder that was moved, for one
+        if before and not same and before not in self._models.failed:
             now = f"{name_of(self._session.conversation.model)} goes on with it"
             said = f"{name_of(before)} answered here last; {now}. /model {before} takes that one."
             self._chat.notify(said)

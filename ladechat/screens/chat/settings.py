@@ -320,8 +320,10 @@ class ChatSettings:
         path = self._file.preset(name, new=True).path
         try:
             removed = path.rename(path.with_suffix(".removed"))
+        except FileNotFoundError:
+            raise SettingRefused(f"There is no preset {name} to remove.") from None
         except OSError as error:
-            raise SettingRefused(f"There is no preset {name} to remove: {error.strerror or error}.") from error
+            raise SettingRefused(f"The preset {name} cannot be removed: {error.strerror or error}.") from error
         self._chat.notify(f"Removed; what it had is still in {removed}.")
 
     def _presets(self) -> Iterator[tuple[str, str, str]]:

@@ -20,6 +20,7 @@ SEEN_BYTES, SEEN_TOKENS = 400, 100
 """Where the estimate starts: English has about four bytes a token. A model's own answers soon outweigh it."""
 EDITORS = ("nano", "vim", "vi")
 """The editors that are looked for if the user has named none."""
+NO_FILE = "There is no file {}. Enter again sends the question as it is."
 CLEARED = "Cleared. Ctrl+Z brings the text back."
 NO_EDITOR = "No editor is found: name one in the shell, as in export EDITOR=nano."
 NO_TERMINAL = "an editor needs a terminal, and this is a page in a browser"
@@ -31,6 +32,7 @@ class TypedQuestion:
     def __init__(self, chat: ChatContext, line: TypedSize) -> None:
         self._chat, self._prompt, self._line = chat, chat.prompt, line
         self._typed: dict[str, str] = {}
+        self._warned = ""  # the text that was held back once, since a file that it names is not there
         self._context_length = MOST
         self._bytes, self._tokens = SEEN_BYTES, SEEN_TOKENS
         self.available: Available = {"clear_prompt": lambda: not self._prompt.is_blank}
@@ -57,7 +59,12 @@ class TypedQuestion:
 
     def attach(self, typed: str) -> str | None:
         """Return a question with its files; None if one cannot be sent: the reason is shown, the text put back."""
+        lacking, warned = missing(typed), self._warned == typed
+        self._warned = ""
         try:
+            if lacking and not warned:
+                self._warned = typed
+                raise CannotAttach(NO_FILE.format(" or ".join(lacking)))
             question = with_files(typed)
         except CannotAttach as refused:
             self._prompt.offer(typed)

@@ -225,12 +225,14 @@ def read(path: Path) -> SavedConversation | None:
                 after = None if line.after is None else lost.get(line.after, line.after)
                 end = after if after in tree.parents or after == ROOT else end
                 end = tree.add(_with_system(line.exchange, system), end, line.when)
+                view = _at_end(view)
             case Continued() if end != ROOT or line.number in lost:
                 if line.number in lost:  # the new state has all that was lost
                     tree.parents[line.number] = lost.pop(line.number)
                 end = line.number if line.number in tree.parents else end
                 exchange = _with_system(line.exchange, tree.exchanges[end].system)
                 tree.exchanges[end], tree.times[end] = exchange, line.when
+                view = _at_end(view)
             case Continued():  # the line with the exchange itself is damaged
                 end = tree.add(_with_system(line.exchange, system), ROOT, line.when)
             case Removed():
@@ -255,6 +257,11 @@ def read(path: Path) -> SavedConversation | None:
 def _with_system(exchange: Exchange, system: str | None) -> Exchange:
     """Return an exchange with the system prompt of the lines before if it has none: files of earlier versions."""
     return exchange if exchange.system is not None or system is None else replace(exchange, system=system)
+
+
+def _at_end(view: Viewed | None) -> Viewed | None:
+    """Return a view with the end in view: there is an answer that was not seen in it."""
+    return None if view is None else replace(view, message=None, row=0)
 
 
 def _decoded(lines: list[bytes]) -> Iterator[Changed]:

@@ -16,9 +16,13 @@ MOST_ROWS = 8
 GAP = 2
 FILES = ("replay", "export")
 """The commands whose argument is the path of a file."""
+MAY_BE_PATHS = ("model",)
+"""The commands whose argument is a path if it begins like one."""
+ATTACHES = ("race",)
+"""The commands whose text is a question, which may name files."""
 KEYS = {key.action: key for key in APP_KEYS}
 PATH_SIGNS = ("/", "./", "../", "~/")
-"""The argument of another command is a path if it begins like this."""
+"""How a path begins where something else is possible."""
 
 
 class Completion(NamedTuple):
@@ -69,7 +73,9 @@ class Completions(MarkedList):
         """Show the completions of a command, if the whole `text` is one, else of the file named at the end of its line
         up to the cursor.
         """
-        offered = (self._commands(text[1:]) if text.startswith("/") else []) or _files(before_cursor)
+        offered = self._commands(text[1:]) if text.startswith("/") else []
+        if not offered and _may_name_files(text):
+            offered = _files(before_cursor)
         if offered and offered != self._offered:
             width = max(cell_len(f"{one.label} {one.key}".rstrip()) for one in offered)
             self.clear_options()
@@ -85,7 +91,7 @@ class Completions(MarkedList):
         command, wanted = find(name), choice.strip()
         if command is None:
             return []
-        if wanted and (command.name in FILES or (command.argument and wanted.startswith(PATH_SIGNS))):
+        if wanted and (command.name in FILES or (command.name in MAY_BE_PATHS and wanted.startswith(PATH_SIGNS))):
             return [
                 Completion(f"/{command.name} {path}", "", f"/{typed}", f"/{command.name} {path}", "ignores")
                 for path in paths_from(wanted)
@@ -103,6 +109,11 @@ class Completions(MarkedList):
         same = KEYS.get(command.action)
         key = key_names(in_own_keys(same, keymap_of(self.app))) if same is not None else ""
         return Completion(command.usage, command.short or command.help, f"/{typed}", written, enter, key)
+
+
+def _may_name_files(text: str) -> bool:
+    command = find(text[1:].partition(" ")[0]) if text.startswith("/") else None
+    return command is None or command.name in ATTACHES
 
 
 def _files(before_cursor: str) -> list[Completion]:
