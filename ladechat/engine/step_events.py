@@ -56,11 +56,12 @@ def rivals_of(logits: torch.Tensor, runner: Runner, texts: TokenTexts) -> list[p
     tokens = runner.largest(rows, min(RIVALS, rows.shape[1]))
     # In one thread: while the app draws on another core, torch's threads wait for each other for milliseconds.
     shifted = rows.cpu().numpy()
-    shifted = np.maximum(shifted - np.take_along_axis(shifted, tokens[:, :1], axis=1), LEAST_LOGPROB)
+    shifted = shifted - np.take_along_axis(shifted, tokens[:, :1], axis=1)
+    np.maximum(shifted, LEAST_LOGPROB, out=shifted)
     weights = np.exp(shifted)
     sums = weights.sum(axis=1)
     logprobs = np.maximum(np.take_along_axis(shifted, tokens, axis=1) - np.log(sums)[:, None], LEAST_LOGPROB)
-    entropies = np.maximum(np.log(sums) - (weights * shifted).sum(axis=1) / sums, 0.0)
+    entropies = np.maximum(np.log(sums) - np.einsum("tv,tv->t", weights, shifted) / sums, 0.0)
     return [
         protocol.Rivals(pieces=texts.names(ids), logprobs=[round(one, 4) for one in likely], entropy=round(entropy, 4))
         for ids, likely, entropy in zip(tokens.tolist(), logprobs.tolist(), entropies.tolist(), strict=True)
