@@ -22,7 +22,7 @@ SUFFIX = re.compile(
     r"|kt|rb|php|sh|sql|tex|pdf|docx?)$",
     re.IGNORECASE,
 )
-"""Ends the name of a file, and hardly anything else after an `@`: no decorator, user or domain."""
+"""The endings by which a name after an `@` is taken for that of a file: decorators, users and domains have others."""
 PUNCTUATION = ".,;:!?)]}'\""
 """May follow a path in a sentence."""
 FENCE = "```"

@@ -70,7 +70,7 @@ def _of_keys() -> Iterator[SlashCommand]:
         yield SlashCommand(name, keys[one].tooltip, keys[one].action, short=SHORT.get(name, ""))
 
 
-def _of_drawing() -> Iterator[SlashCommand]:
+def _of_sampling() -> Iterator[SlashCommand]:
     for name in SAMPLING_NAMES:
         setting = SETTINGS[name]
         argument = "/".join(get_args(setting.plain)).upper() or "NUMBER"
@@ -127,7 +127,7 @@ COMMANDS = (
         short="Set a number of the decoder, as in /set W 15.",
         words=NUMBERS,
     ),
-    *_of_drawing(),
+    *_of_sampling(),
     SlashCommand(
         "limit",
         SETTINGS["max_new_tokens"].help,

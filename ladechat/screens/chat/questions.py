@@ -234,7 +234,7 @@ class Questions:
         self._session.changed()
 
     def _show_question(self, place: int) -> None:
-        """Scroll to a question, if there is one at this place."""
+        """Scroll to the question of the shown exchange number `place`, from 0; if there are fewer, do nothing."""
         for block in self._presenter.now.exchanges[place : place + 1]:
             self._transcript.show_place(block, 0, "")
 

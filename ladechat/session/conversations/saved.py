@@ -58,8 +58,8 @@ class Continued(FileLine, frozen=True, tag="continued"):
 
 
 class Removed(FileLine, frozen=True, tag="removed"):
-    """The last exchange is about to be replaced: the next one stands in its place. Files of this version say that by
-    `Answered.after` and `Branch`; the line is for earlier versions, which know neither.
+    """The next exchange replaces the last one, as files of earlier versions say it. This version writes the line for
+    those, and goes by `Answered.after` and `Branch` itself.
     """
 
 

@@ -111,7 +111,7 @@ class ConversationStore(ConversationFolder):
         return exchange if self._size < MOST_BYTES // 8 else replace(exchange, steps=b"")
 
     def apply(self, branch: Branch, replaced: int) -> None:
-        """Save which exchanges are shown from now on, in place of the last `replaced` ones."""
+        """Save that another variant is shown, or a deletion; the last `replaced` exchanges are not shown any more."""
         self._append(*[Removed()] * replaced, branch)
 
     def _append_answer(self, *lines: FileLine) -> None:

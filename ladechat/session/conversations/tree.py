@@ -8,7 +8,7 @@ from ladechat.protocol import Exchange
 ROOT = -1
 """Stands for the exchange before the first one."""
 UNREADABLE = Exchange(question="", answer="", token_ids=[], model="", decoder="")
-"""Stands for an exchange that cannot be read. It has no parent, and is never shown."""
+"""The placeholder of an exchange that could not be read. It has no parent, so it is never shown."""
 
 
 @dataclass

@@ -17,7 +17,7 @@ GAP = 2
 FILES = ("replay", "export")
 """The commands whose argument is the path of a file."""
 MAY_BE_PATHS = ("model",)
-"""The commands whose argument is a path if it begins like one."""
+"""The commands whose argument may be a path: it is one if it begins with one of `PATH_SIGNS`."""
 ATTACHES = ("race",)
 """The commands whose text is a question, which may name files."""
 KEYS = {key.action: key for key in APP_KEYS}
@@ -112,6 +112,7 @@ class Completions(MarkedList):
 
 
 def _may_name_files(text: str) -> bool:
+    """Return whether a text is a question, or a command that takes one."""
     command = find(text[1:].partition(" ")[0]) if text.startswith("/") else None
     return command is None or command.name in ATTACHES
 

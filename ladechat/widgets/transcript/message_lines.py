@@ -220,7 +220,7 @@ class MessageLines(ScrollView, can_focus=True):
         self.virtual_size = Size(self._wrapped_width, self._blocks.height)
 
     def _lay_out_part(self) -> None:
-        """Lay out some waiting messages: those below the view in order, then those above it in reverse order."""
+        """Lay out some waiting messages: those between others in order, then those at the start in reverse order."""
         self._next_part = None
         until = monotonic() + PART_SECONDS
         if self._gap_is_below or not (self.laid_out or self._lines_must_stay):
@@ -232,8 +232,8 @@ class MessageLines(ScrollView, can_focus=True):
             self._lay_out_more(lambda _: False)
 
     def _lay_out_more(self, enough: Callable[[int], bool]) -> None:
-        """Lay out waiting messages in the middle, or else those above all others. The view stays, unless it is
-        scrolling to the start.
+        """Lay out messages that wait between others, or else those that wait before all others. What is in view stays
+        there, unless the user scrolls to the start.
         """
         blocks, top, below = self._blocks, self.scroll_offset.y, self._gap_is_below
         lines = self._lay_out(blocks.gap or range(blocks.waiting - 1, -1, -1), enough)
